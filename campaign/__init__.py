@@ -1,0 +1,1 @@
+"""The campaign: propose, gate, simulate, observe, round after round."""

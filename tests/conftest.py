@@ -1,0 +1,39 @@
+"""What a test may need of the machine, and how Hypothesis runs on a busy one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+CI = os.environ.get("CI", "").lower() in {"true", "1"}
+
+# A deadline per example fails on a machine that is busy with something else.
+settings.register_profile("simgate", deadline=None, derandomize=CI)
+settings.load_profile("simgate")
+
+
+def _missing(marker: str) -> str | None:
+    """What a test with this marker lacks here."""
+    if marker == "lammps" and shutil.which("lmp") is None:
+        return "LAMMPS (lmp)"
+    if marker == "mpi":
+        if importlib.util.find_spec("mpi4py") is None:
+            return "mpi4py, of the extra mpi"
+        if not Path(sys.executable).with_name("mpiexec").exists():
+            return "the mpiexec of the extra mpi"
+    return None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose needs are not met; under CI, fail it."""
+    for marker in ("lammps", "mpi"):
+        if item.get_closest_marker(marker) and (missing := _missing(marker)):
+            if CI:
+                pytest.fail(f"CI lacks {missing}", pytrace=False)
+            pytest.skip(f"needs {missing}")
