@@ -1,0 +1,77 @@
+"""Caps on what a campaign may spend: reserved before, settled after, never refilled.
+
+The counters are part of the state, so they follow from the ledger; a kill, a resume or a
+requeue refills nothing. A cap ``per: job`` counts from the start of the present job.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from campaign.config import Budgets, Cap
+
+
+@dataclass(slots=True)
+class Counter:
+    """What one cap counts, in its own unit; ``at_job`` is ``spent`` when the job started."""
+
+    reserved: float = 0.0
+    spent: float = 0.0
+    at_job: float = 0.0
+
+
+@dataclass(slots=True)
+class Usage:
+    """The counters of a run, by the name of their cap."""
+
+    counters: defaultdict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+
+    def reserve(self, cap: str, amount: float) -> None:
+        self.counters[cap].reserved += amount
+
+    def settle(self, cap: str, reserved: float, spent: float) -> None:
+        counter = self.counters[cap]
+        # Sums of floats leave a rest of 1e-17; what nothing holds is nothing.
+        left = counter.reserved - reserved
+        counter.reserved = left if left > 1e-12 else 0.0
+        counter.spent += spent
+
+    def new_job(self) -> None:
+        for counter in self.counters.values():
+            counter.at_job = counter.spent
+
+    def remaining(self, name: str, cap: Cap) -> float:
+        """What may still be reserved under a cap; negative when it was overdrawn."""
+        counter = self.counters[name]
+        spent = counter.spent - (counter.at_job if cap.per == "job" else 0.0)
+        return cap.limit - spent - counter.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """A cap that a spend would pass."""
+
+    cap: str
+    limit: float
+    spent: float
+    reserved: float
+    wanted: float
+    per: str
+
+    def __str__(self) -> str:
+        held = f" and {self.reserved:.4g} reserved" if self.reserved else ""
+        return (
+            f"budgets.{self.cap}: {self.spent:.4g} of {self.limit:.4g} spent{held}; "
+            f"the next step may need {self.wanted:.4g}"
+        )
+
+
+def blocking(usage: Usage, budgets: Budgets, wanted: dict[str, float]) -> Exhausted | None:
+    """The first cap that would be passed by reserving ``wanted`` (cap name -> amount)."""
+    for name, amount in wanted.items():
+        cap = budgets.cap(name)
+        if cap is not None and amount > usage.remaining(name, cap) + 1e-12:
+            counter = usage.counters[name]
+            return Exhausted(name, cap.limit, counter.spent, counter.reserved, amount, cap.per)
+    return None

@@ -1,0 +1,214 @@
+"""The events of a ledger: what happened, as a tagged union of frozen structs.
+
+Format version 1. A line of the ledger is an :class:`Entry`: its number ``n`` (from 1, without
+gaps), the wall clock ``t`` in seconds since the epoch, and one event, told apart by ``kind``.
+Node-hours are nodes times hours of wall clock. Text an agent wrote is never in an event; the
+candidates it named and the reasons they were rejected for always are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import msgspec
+
+VERSION = 1
+JsonObject: TypeAlias = dict[str, Any]
+
+
+class _Event(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
+    pass
+
+
+class RunCreated(_Event, frozen=True, tag="run_created"):
+    """The first event: everything a later job needs to go on, the config included."""
+
+    version: int
+    simgate: str
+    name: str
+    mode: str  # campaign | surrogate_only
+    folder: str  # the campaign folder, absolute
+    config: JsonObject
+
+
+class JobStarted(_Event, frozen=True, tag="job_started"):
+    """A driver opened the run; jobs count from 1."""
+
+    job: int
+    host: str
+    pid: int
+    python: str
+    numpy: str
+
+
+class JobEnded(_Event, frozen=True, tag="job_ended"):
+    """The driver left on its own terms. A job without this was killed."""
+
+    job: int
+    outcome: str  # done | failed | stopped
+    reason: str
+
+
+class RoundStarted(_Event, frozen=True, tag="round_started"):
+    round: int
+
+
+class Asked(_Event, frozen=True, tag="asked"):
+    """The agent is asked for the open slots: one generation is reserved."""
+
+    round: int
+    generation: int
+    slots: list[int]
+
+
+class Answered(_Event, frozen=True, tag="answered"):
+    """What the agent proposed for the slots asked, or the stage its answer was rejected at."""
+
+    round: int
+    generation: int
+    candidates: list[Any] = msgspec.field(default_factory=list)  # packed, see pack()
+    stage: str = ""
+    reason: str = ""
+
+
+class Filled(_Event, frozen=True, tag="filled"):
+    """What the surrogate drew to fill slots no proposal of the agent could."""
+
+    round: int
+    draw: int
+    slots: list[int]
+    candidates: list[Any]
+
+
+class FindingRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One finding, as a check or verifier stated it."""
+
+    check: str
+    layer: str
+    status: str
+    reason: str = ""
+    metrics: JsonObject = msgspec.field(default_factory=dict)
+
+
+class VerdictRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The findings of the in-process checks on one slot's candidate."""
+
+    slot: int
+    findings: list[FindingRecord]
+
+
+class Judged(_Event, frozen=True, tag="judged"):
+    """The in-process checks spoke about a generation (or a fallback draw, ``draw`` > 0)."""
+
+    round: int
+    generation: int
+    verdicts: list[VerdictRecord]
+    draw: int = 0
+
+
+class TaskStarted(_Event, frozen=True, tag="task_started"):
+    """A try is about to run: its worst case is reserved."""
+
+    task: str  # a verifier's name, or "simulation"
+    candidate: str  # content hash
+    attempt: int  # the try's number, from 1
+    round: int
+    slot: int
+    nodes: int
+    reserved: float  # node-hours
+
+
+class TaskEnded(_Event, frozen=True, tag="task_ended"):
+    """A try ended; its reservation is replaced by what was spent."""
+
+    task: str
+    candidate: str
+    attempt: int
+    status: str  # executors.base.TaskStatus
+    spent: float  # node-hours
+    seconds: float
+    value: Any = None
+    reason: str = ""
+    exit_code: int | None = None
+    host: str = ""
+    adopted: bool = False
+
+
+class SlotEnded(_Event, frozen=True, tag="slot_ended"):
+    """A slot got its disposition; what was let through is on its way to the simulation."""
+
+    round: int
+    slot: int
+    disposition: str
+    generation: int
+    candidate: str = ""
+    parameters: JsonObject = msgspec.field(default_factory=dict)
+    reason: str = ""
+    unanswered: list[str] = msgspec.field(default_factory=list)
+
+
+class Reverified(_Event, frozen=True, tag="reverified"):
+    """A later job put the verifiers that had not answered to a slot's candidate again."""
+
+    round: int
+    slot: int
+    unanswered: list[str] = msgspec.field(default_factory=list)
+    rejected_by: str = ""
+    reason: str = ""
+
+
+class RoundEnded(_Event, frozen=True, tag="round_ended"):
+    round: int
+
+
+Event: TypeAlias = (
+    RunCreated
+    | JobStarted
+    | JobEnded
+    | RoundStarted
+    | Asked
+    | Answered
+    | Filled
+    | Judged
+    | TaskStarted
+    | TaskEnded
+    | SlotEnded
+    | Reverified
+    | RoundEnded
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of the ledger."""
+
+    n: int
+    t: float
+    event: Event
+
+
+def pack(value: object) -> Any:
+    """Make untrusted JSON-like data safe for a ledger: NaN and infinities as ``{"$float": …}``.
+
+    Anything JSON cannot hold becomes the text of its ``repr``.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, (list, tuple)):
+        return [pack(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): pack(item) for key, item in value.items()}
+    return repr(value)
+
+
+def unpack(value: Any) -> Any:
+    """The inverse of :func:`pack`."""
+    if isinstance(value, list):
+        return [unpack(item) for item in value]
+    if isinstance(value, dict):
+        if value.keys() == {"$float"}:
+            return float(value["$float"])
+        return {key: unpack(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,122 @@
+"""The parameter space: what a candidate is made of, and how its content is named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Value: TypeAlias = float | int | str | bool
+Point: TypeAlias = Mapping[str, Value]
+
+
+_EXACT = 2**53  # whole numbers up to here are floats without loss
+
+
+def _scalar(value: object) -> object:
+    """One sentence where a union would report every member that did not match."""
+    if not isinstance(value, float | int | str) or value in (float("inf"), float("-inf")):
+        raise ValueError(f"found {value!r}; a choice is a finite number, a text or a boolean")
+    if value != value:
+        raise ValueError("found nan; a choice is a finite number, a text or a boolean")
+    if isinstance(value, int) and abs(value) > _EXACT:
+        raise ValueError("a whole number beyond ±2^53; a choice stays within it, or is a text")
+    return value
+
+
+Choice: TypeAlias = Annotated[Value, BeforeValidator(_scalar)]
+
+
+class _Parameter(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,  # the campaign's own schema holds it; building it twice costs start-up
+    )
+
+    unit: str = Field(default="", description="Unit of the value; shown to the agent.")
+    description: str = Field(default="", description="What the parameter is; shown to the agent.")
+
+
+class FloatParameter(_Parameter):
+    """A real number in ``[min, max]``."""
+
+    type: Literal["float"] = Field(description="A real number.")
+    min: float = Field(description="Smallest value allowed.")
+    max: float = Field(description="Largest value allowed.")
+    scale: Literal["linear", "log"] = Field(
+        default="linear", description="How the range is searched; log needs min > 0."
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _check_range(self.min, self.max, self.scale)
+        return self
+
+
+class IntParameter(_Parameter):
+    """A whole number in ``[min, max]``."""
+
+    type: Literal["int"] = Field(description="A whole number.")
+    min: int = Field(ge=-_EXACT, le=_EXACT, description="Smallest value allowed.")
+    max: int = Field(ge=-_EXACT, le=_EXACT, description="Largest value allowed.")
+    scale: Literal["linear", "log"] = Field(
+        default="linear", description="How the range is searched; log needs min > 0."
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _check_range(self.min, self.max, self.scale)
+        return self
+
+
+class CategoricalParameter(_Parameter):
+    """One of a list of choices without an order."""
+
+    type: Literal["categorical"] = Field(description="One of a list of choices.")
+    choices: tuple[Choice, ...] = Field(
+        min_length=2, strict=False, description="The values allowed, all different."
+    )
+
+    @model_validator(mode="after")
+    def _different(self) -> Self:
+        # 1, 1.0 and true are equal, so they are one choice.
+        seen: set[Value] = set()
+        for choice in self.choices:
+            if choice in seen:
+                raise ValueError(f"choices hold {choice!r} twice; name each choice once")
+            seen.add(choice)
+        return self
+
+
+Parameter: TypeAlias = Annotated[
+    FloatParameter | IntParameter | CategoricalParameter, Field(discriminator="type")
+]
+Space: TypeAlias = Mapping[str, FloatParameter | IntParameter | CategoricalParameter]
+
+
+def content_hash(point: Point) -> str:
+    """Name a candidate by its content: 16 hex digits, the same on every machine.
+
+    The order of the parameters does not matter; values must be JSON and finite
+    (``ValueError`` otherwise), and ``-0.0`` is ``0.0``.
+    """
+    plain = {
+        name: value + 0 if isinstance(value, float) else value for name, value in point.items()
+    }
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _check_range(low: float, high: float, scale: str) -> None:
+    if not low < high:
+        raise ValueError(f"min {low!r} is not below max {high!r}; give min < max")
+    if not abs(high - low) < float("inf"):
+        raise ValueError(f"min {low!r} to max {high!r} is wider than a float; narrow the range")
+    if scale == "log" and low <= 0:
+        raise ValueError(f"scale log needs min > 0; found min {low!r}")

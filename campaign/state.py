@@ -1,0 +1,178 @@
+"""The state of a run: the fold of its ledger. Resume, status and reports all use it.
+
+Nothing here is stored beside the events it follows from: ``fold(read(directory))`` is the state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from campaign import events
+from campaign.budget import Usage
+from campaign.contract import rejects
+from campaign.events import Entry
+from campaign.model import SIMULATION, Disposition
+from campaign.space import Point, content_hash
+
+
+@dataclass(slots=True)
+class RoundState:
+    """One round as far as it got."""
+
+    asked: dict[int, events.Asked] = field(default_factory=dict)  # by generation
+    answers: dict[int, events.Answered] = field(default_factory=dict)  # by generation
+    fills: dict[int, events.Filled] = field(default_factory=dict)  # by draw
+    judged: dict[tuple[int, int], events.Judged] = field(default_factory=dict)  # (generation, draw)
+    slots: dict[int, events.SlotEnded] = field(default_factory=dict)
+    reverified: dict[int, events.Reverified] = field(default_factory=dict)
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class TaskState:
+    """The tries of one task on one candidate; ``open`` is the try whose end is not known."""
+
+    open: events.TaskStarted | None = None
+    opened_at: float = 0.0
+    round: int = 0  # where it was last tried
+    slot: int = 0
+    ended: list[events.TaskEnded] = field(default_factory=list)
+
+    @property
+    def tries(self) -> int:
+        return len(self.ended) + (self.open is not None)
+
+    @property
+    def rejects(self) -> bool:
+        """Whether it is a verifier that rejected the candidate."""
+        return rejects(self.last)
+
+    @property
+    def last(self) -> events.TaskEnded | None:
+        return self.ended[-1] if self.ended else None
+
+
+@dataclass(slots=True)
+class CampaignState:
+    """Everything a run knows about itself; changed by :meth:`apply` alone."""
+
+    run: events.RunCreated | None = None
+    job: events.JobStarted | None = None
+    job_ended: events.JobEnded | None = None
+    started_at: float = 0.0
+    changed_at: float = 0.0
+    rounds: dict[int, RoundState] = field(default_factory=dict)
+    tasks: dict[tuple[str, str], TaskState] = field(default_factory=dict)
+    points: dict[str, Point] = field(default_factory=dict)  # proposed, by content hash
+    usage: Usage = field(default_factory=Usage)
+
+    def apply(self, entry: Entry) -> None:
+        self.changed_at = entry.t
+        self._apply(entry.event)
+
+    def round(self, number: int) -> RoundState:
+        return self.rounds.setdefault(number, RoundState())
+
+    def result(self, task: str, candidate: str) -> events.TaskEnded | None:
+        """The last ended try of a task on a candidate, None when none has ended."""
+        found = self.tasks.get((task, candidate))
+        return None if found is None else found.last
+
+    def dispositions(self) -> dict[str, int]:
+        """How many slots ended which way; every disposition is named."""
+        counts = Counter(
+            slot.disposition for rounds in self.rounds.values() for slot in rounds.slots.values()
+        )
+        return {name.value: counts[name.value] for name in Disposition}
+
+    def _remember(self, candidates: list[object]) -> None:
+        for candidate in candidates:
+            if isinstance(candidate, dict):
+                self.points[content_hash(candidate)] = candidate
+
+    @singledispatchmethod
+    def _apply(self, event: object) -> None:
+        raise TypeError(f"no ledger event: {event!r}")
+
+    @_apply.register
+    def _(self, event: events.RunCreated) -> None:
+        self.run = event
+        self.started_at = self.changed_at
+
+    @_apply.register
+    def _(self, event: events.JobStarted) -> None:
+        self.job = event
+        self.job_ended = None
+        self.usage.new_job()
+
+    @_apply.register
+    def _(self, event: events.JobEnded) -> None:
+        self.job_ended = event
+
+    @_apply.register
+    def _(self, event: events.RoundStarted) -> None:
+        self.round(event.round)
+
+    @_apply.register
+    def _(self, event: events.Asked) -> None:
+        self.round(event.round).asked[event.generation] = event
+        self.usage.reserve("generations", 1)
+
+    @_apply.register
+    def _(self, event: events.Answered) -> None:
+        self.round(event.round).answers[event.generation] = event
+        self.usage.settle("generations", 1, 1)
+        self._remember(event.candidates)
+
+    @_apply.register
+    def _(self, event: events.Filled) -> None:
+        self.round(event.round).fills[event.draw] = event
+        self._remember(event.candidates)
+
+    @_apply.register
+    def _(self, event: events.Judged) -> None:
+        self.round(event.round).judged[event.generation, event.draw] = event
+
+    @_apply.register
+    def _(self, event: events.TaskStarted) -> None:
+        task = self.tasks.setdefault((event.task, event.candidate), TaskState())
+        task.open, task.opened_at = event, self.changed_at
+        task.round, task.slot = event.round, event.slot
+        for cap in _caps(event.task):
+            self.usage.reserve(cap, event.reserved)
+
+    @_apply.register
+    def _(self, event: events.TaskEnded) -> None:
+        task = self.tasks[event.task, event.candidate]
+        reserved = task.open.reserved if task.open is not None else 0.0
+        task.open = None
+        task.ended.append(event)
+        for cap in _caps(event.task):
+            self.usage.settle(cap, reserved, event.spent)
+
+    @_apply.register
+    def _(self, event: events.SlotEnded) -> None:
+        self.round(event.round).slots[event.slot] = event
+
+    @_apply.register
+    def _(self, event: events.Reverified) -> None:
+        self.round(event.round).reverified[event.slot] = event
+
+    @_apply.register
+    def _(self, event: events.RoundEnded) -> None:
+        self.round(event.round).ended = True
+
+
+def fold(entries: Iterable[Entry]) -> CampaignState:
+    """Replay a ledger."""
+    state = CampaignState()
+    for entry in entries:
+        state.apply(entry)
+    return state
+
+
+def _caps(task: str) -> tuple[str, ...]:
+    return ("node_hours",) if task == SIMULATION else ("node_hours", "verifier_node_hours")

@@ -1,0 +1,24 @@
+"""What the surrogate learns from and what it looks for; values only, so that readers stay light."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from campaign.space import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One finished simulation; ``value`` is None where it failed or a verifier rejected it."""
+
+    point: Point
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is searched: the least value, the greatest, or the value nearest to ``target``."""
+
+    kind: Literal["minimize", "maximize", "target"]
+    target: float = 0.0
