@@ -6,7 +6,6 @@ requeue refills nothing. A cap ``per: job`` counts from the start of the present
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 
 from campaign.config import Budgets, Cap
@@ -16,25 +15,36 @@ from campaign.config import Budgets, Cap
 class Counter:
     """What one cap counts, in its own unit; ``at_job`` is ``spent`` when the job started."""
 
+    open: int = 0  # reservations not yet settled
     reserved: float = 0.0
     spent: float = 0.0
     at_job: float = 0.0
+
+    def used(self, per: str) -> float:
+        """What was spent that counts under a cap: of the campaign, or of the present job."""
+        return self.spent - (self.at_job if per == "job" else 0.0)
 
 
 @dataclass(slots=True)
 class Usage:
     """The counters of a run, by the name of their cap."""
 
-    counters: defaultdict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
+    counters: dict[str, Counter] = field(default_factory=dict)
+
+    def counter(self, cap: str) -> Counter:
+        """A cap's counter to read; looking at one that nothing has used changes nothing."""
+        return self.counters.get(cap) or Counter()
 
     def reserve(self, cap: str, amount: float) -> None:
-        self.counters[cap].reserved += amount
+        counter = self.counters.setdefault(cap, Counter())
+        counter.open += 1
+        counter.reserved += amount
 
     def settle(self, cap: str, reserved: float, spent: float) -> None:
-        counter = self.counters[cap]
-        # Sums of floats leave a rest of 1e-17; what nothing holds is nothing.
-        left = counter.reserved - reserved
-        counter.reserved = left if left > 1e-12 else 0.0
+        counter = self.counters.setdefault(cap, Counter())
+        counter.open -= 1
+        # Sums of floats leave a rest; what nothing holds is nothing.
+        counter.reserved = counter.reserved - reserved if counter.open > 0 else 0.0
         counter.spent += spent
 
     def new_job(self) -> None:
@@ -43,9 +53,8 @@ class Usage:
 
     def remaining(self, name: str, cap: Cap) -> float:
         """What may still be reserved under a cap; negative when it was overdrawn."""
-        counter = self.counters[name]
-        spent = counter.spent - (counter.at_job if cap.per == "job" else 0.0)
-        return cap.limit - spent - counter.reserved
+        counter = self.counter(name)
+        return cap.limit - counter.used(cap.per) - counter.reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ def blocking(usage: Usage, budgets: Budgets, wanted: dict[str, float]) -> Exhaus
     for name, amount in wanted.items():
         cap = budgets.cap(name)
         if cap is not None and amount > usage.remaining(name, cap) + 1e-12:
-            counter = usage.counters[name]
-            return Exhausted(name, cap.limit, counter.spent, counter.reserved, amount, cap.per)
+            counter = usage.counter(name)
+            used = counter.used(cap.per)
+            return Exhausted(name, cap.limit, used, counter.reserved, amount, cap.per)
     return None

@@ -1,14 +1,17 @@
 """The ledger: append-only, durable, one writer; the only truth of a run.
 
-``append`` returns when its events are on disk. A line cut off by a kill is dropped when the
-ledger is next opened for writing and passed over by readers; anything else that does not
-read is :class:`LedgerError`, never skipped.
+``append`` returns when its events are on disk. While a driver writes, the file ends in zeros: an
+append into space the file has already is durable sooner than one that makes it longer. Zeros, and
+what a kill cut off, are dropped when the ledger is next opened for writing and passed over by
+readers; anything else that does not read is :class:`LedgerError`, never skipped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +23,15 @@ from campaign.events import VERSION, Entry, Event
 from campaign.lock import WriterLock
 
 NAME = "ledger.jsonl"
+SPACE = 1 << 20  # bytes the file is made longer at a time
 
 
 class LedgerError(Exception):
     """The ledger cannot be read or written: which file, where, and why."""
+
+
+class NoLedgerError(LedgerError):
+    """The directory holds no run."""
 
 
 class Ledger:
@@ -36,13 +44,22 @@ class Ledger:
         self.recovered: tuple[Entry, ...] = ()  # what an earlier writer left
         self._file = -1
         self._next = 1
+        self._end = 0  # bytes that are whole and durable
+        self._size = 0  # bytes of the file, zeros included
+        self._closed = "is not open"  # why nothing can be appended, "" when it can
+        self._turn = threading.Lock()  # a caller that gave up may have left an append behind
 
     def __enter__(self) -> Self:
-        self._lock.acquire()
+        try:
+            self._lock.acquire()
+        except OSError as error:
+            raise LedgerError(f"{self._lock.path}: cannot be written: {error.strerror}") from error
         try:
             self._open()
-        except BaseException:
-            self._lock.release()
+        except BaseException as error:
+            self._close()
+            if isinstance(error, OSError):
+                raise LedgerError(f"{self.path}: cannot be written: {error.strerror}") from error
             raise
         return self
 
@@ -52,38 +69,71 @@ class Ledger:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        os.close(self._file)
-        self._lock.release()
+        self._close()
 
     def append(self, *events: Event) -> tuple[Entry, ...]:
         """Put events on disk, all of them or (after a crash) a prefix; return their entries.
 
-        Raises :class:`LedgerError` when the disk refuses or another driver took the run over.
+        Raises :class:`LedgerError` when the disk refuses or another driver took the run over;
+        then nothing of them is left in the file, and nothing can be appended any more.
         """
-        if not self._lock.held():
-            raise LedgerError(
-                f"{self._lock.path}: no longer ours; another driver took this run over"
-            )
-        now = time.time()
-        entries = tuple(Entry(self._next + i, now, event) for i, event in enumerate(events))
-        data = b"".join(self._encoder.encode(entry) + b"\n" for entry in entries)
-        try:
-            _write_all(self._file, data)
-            os.fdatasync(self._file)
-        except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be written: {error.strerror}") from error
-        self._next += len(events)
-        return entries
+        with self._turn:
+            if self._closed:
+                raise LedgerError(f"{self.path}: {self._closed}")
+            if not self._lock.held():
+                self._closed = "no longer ours; another driver took this run over"
+                raise LedgerError(f"{self.path}: {self._closed}")
+            now = time.time()
+            entries = tuple(Entry(n, now, event) for n, event in enumerate(events, self._next))
+            data = self._encoder.encode_lines(entries)
+            try:
+                self._make_space(len(data))
+                _write_all(self._file, data, self._end)
+                os.fdatasync(self._file)
+            except OSError as error:
+                self._give_up(error)
+                raise LedgerError(f"{self.path}: {self._closed}") from error
+            self._next += len(events)
+            self._end += len(data)
+            return entries
 
     def _open(self) -> None:
         new = not self.path.exists()
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if new:
             _sync_directory(self.path.parent)
-        entries, end = _parse(self.path)
-        os.ftruncate(self._file, end)
+        entries, self._end = _parse(self.path)
+        os.ftruncate(self._file, self._end)
+        self._size = self._end
         self.recovered = tuple(entries)
         self._next = len(entries) + 1
+        self._closed = ""
+
+    def _make_space(self, wanted: int) -> None:
+        """Zeros, durable with the append that follows. Where they find no room, the append may."""
+        if self._end + wanted <= self._size:
+            return
+        zeros = bytes(wanted + SPACE)
+        with contextlib.suppress(OSError):
+            _write_all(self._file, zeros, self._size)
+        self._size = max(self._size + len(zeros), self._end + wanted)
+
+    def _give_up(self, error: OSError) -> None:
+        """What a failed sync left on disk is unknown: take it back, and append nothing after it."""
+        self._closed = f"cannot be written: {error.strerror}"
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self._end)
+
+    def _close(self) -> None:
+        with self._turn:
+            self._closed = "is closed"
+            if self._file >= 0:
+                with contextlib.suppress(OSError):
+                    if self._size > self._end and self._lock.held():
+                        os.ftruncate(self._file, self._end)
+                os.close(self._file)
+                self._file = -1
+        self._lock.release()
 
 
 def read(directory: Path) -> list[Entry]:
@@ -98,8 +148,14 @@ def read(directory: Path) -> list[Entry]:
 def _parse(path: Path) -> tuple[list[Entry], int]:
     try:
         data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoLedgerError(
+            f"{path.parent}: holds no run; give a directory with a {NAME}"
+        ) from error
     except OSError as error:
-        raise LedgerError(f"{path}: no ledger can be read: {error.strerror}") from error
+        raise LedgerError(f"{path}: cannot be read: {error.strerror}") from error
+    if (zero := data.find(b"\0")) >= 0:
+        data = _before_zeros(path, data, zero)
     end = data.rfind(b"\n") + 1  # what follows was cut off by a kill
     _check_version(path, data[: data.find(b"\n") + 1])
     decoder = msgspec.json.Decoder(Entry)
@@ -116,6 +172,26 @@ def _parse(path: Path) -> tuple[list[Entry], int]:
         if entry.n != number:
             raise LedgerError(f"{path}: line {number} holds event {entry.n}; lines are missing")
     return entries, end
+
+
+def _before_zeros(path: Path, data: bytes, zero: int) -> bytes:
+    """What was written before the first zero byte.
+
+    Of an append that was on its way when the power failed, the disk may have kept the end without
+    the beginning. Its lines bear one time stamp; lines of more than one were durable once.
+    """
+    stamps = set()
+    for line in data[zero:].replace(b"\0", b"").splitlines():
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            stamps.add(msgspec.json.decode(line, type=_Stamp).t)
+    if len(stamps) > 1:
+        number = data.count(b"\n", 0, zero) + 1
+        raise LedgerError(f"{path}: line {number} does not read: it holds zeros")
+    return data[:zero]
+
+
+class _Stamp(msgspec.Struct):
+    t: float
 
 
 def _located(path: Path, data: bytes, decoder: msgspec.json.Decoder[Entry]) -> LedgerError:
@@ -139,14 +215,17 @@ def _check_version(path: Path, first_line: bytes) -> None:
         return  # the decoder says what is wrong with it
     if kind != "run_created":
         raise LedgerError(f"{path}: starts with {kind!r}; a ledger starts with 'run_created'")
+    if not isinstance(version, int):
+        return
     if version > VERSION:
         raise LedgerError(f"{path}: format version {version}; this simgate reads up to {VERSION}")
 
 
-def _write_all(file: int, data: bytes) -> None:
+def _write_all(file: int, data: bytes, offset: int) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(file, view) :]
+        written = os.pwrite(file, view, offset)
+        view, offset = view[written:], offset + written
 
 
 def _sync_directory(directory: Path) -> None:

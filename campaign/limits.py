@@ -5,7 +5,7 @@ from __future__ import annotations
 from campaign.config import TaskConfig
 from executors.base import KILL_GRACE
 
-DRAWS = 10
+DRAWS = 20
 """Times the fallback's candidates for a slot may be rejected before the run is stopped."""
 
 

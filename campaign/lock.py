@@ -9,6 +9,7 @@ than ``LEASE`` seconds by the file server's own clock.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import socket
 import threading
@@ -62,17 +63,26 @@ class WriterLock:
         self.path = directory / NAME
         self._stop = threading.Event()
         self._beat: threading.Thread | None = None
+        self._fd = -1  # kept open, so that no later file can get its inode's number
         self._inode = 0
 
     def acquire(self) -> None:
         """Take the lock, or raise :class:`LockHeldError` naming who has it."""
         mine = self.path.with_name(f"{NAME}.{socket.gethostname()}.{os.getpid()}")
+        # One left by a driver of the same pid may be that driver's lock: never write into it.
+        mine.unlink(missing_ok=True)
+        # Closed before anybody can see it: only then is it all there on a network file system.
         mine.write_bytes(msgspec.json.encode(asdict(Holder.me())))
         try:
-            self._link(mine)
-            self._inode = mine.stat().st_ino
+            self._fd = os.open(mine, os.O_RDONLY | os.O_CLOEXEC)
+            _claim(mine, self.path)
+            self._inode = os.fstat(self._fd).st_ino
+        except BaseException:
+            self._forget()
+            raise
         finally:
             mine.unlink(missing_ok=True)
+        self._stop.clear()
         self._beat = threading.Thread(target=self._beats, name="ledger-lock", daemon=True)
         self._beat.start()
 
@@ -87,8 +97,11 @@ class WriterLock:
         self._stop.set()
         if self._beat is not None:
             self._beat.join()
-        if self.held():
-            self.path.unlink(missing_ok=True)
+            self._beat = None
+        with contextlib.suppress(OSError):  # dead by our own end as well
+            if self.held():
+                self.path.unlink(missing_ok=True)
+        self._forget()
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -102,37 +115,74 @@ class WriterLock:
     ) -> None:
         self.release()
 
-    def _link(self, mine: Path) -> None:
-        for _ in range(20):
-            try:
-                os.link(mine, self.path)
-            except FileExistsError:
-                holder = alive_holder(self.path.parent)
-                if holder is not None:
-                    raise LockHeldError(holder, self.path.parent) from None
-                # Dead: move it aside under a name of its own, so that two who see the same
-                # dead holder cannot remove each other's fresh lock.
-                aside = mine.with_suffix(".dead")
-                with contextlib.suppress(FileNotFoundError):
-                    self.path.rename(aside)
-                    aside.unlink()
-            else:
-                return
-        raise LockHeldError(Holder("unknown", 0, "", ""), self.path.parent)
+    def _forget(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._inode = -1, 0
 
     def _beats(self) -> None:
         while not self._stop.wait(BEAT):
             with contextlib.suppress(OSError):
-                if self.held():
-                    os.utime(self.path)
+                os.utime(self._fd)
+
+
+def _claim(mine: Path, path: Path) -> None:
+    """Make ``path`` a link to ``mine``; raise :class:`LockHeldError` while a living one has it.
+
+    Two who see the same dead holder must not remove each other's fresh lock. So whoever wants to
+    remove a dead one first claims the turn to do it, a file named after what the dead one wrote,
+    and looks again. A turn whose owner died is a dead one like any other.
+    """
+    while True:
+        try:
+            os.link(mine, path)
+            return
+        except FileExistsError:
+            if _same_file(mine, path):  # a network file system lost the first answer
+                return
+        dead = _content(path)
+        if dead is None:
+            continue
+        _refuse_alive(path)
+        turn = path.with_name(f"{NAME}.after.{hashlib.sha256(dead).hexdigest()[:16]}")
+        _claim(mine, turn)
+        try:
+            if _content(path) == dead:
+                _refuse_alive(path)
+                path.unlink(missing_ok=True)
+        finally:
+            turn.unlink(missing_ok=True)
+
+
+def _refuse_alive(path: Path) -> None:
+    holder = _alive(path)
+    if holder is not None:
+        raise LockHeldError(holder, path.parent)
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except FileNotFoundError:
+        return False
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def alive_holder(directory: Path) -> Holder | None:
     """Who writes the run in ``directory`` now; None when nobody does or the holder is dead."""
-    path = directory / NAME
+    return _alive(directory / NAME)
+
+
+def _alive(path: Path) -> Holder | None:
     try:
         holder = msgspec.json.decode(path.read_bytes(), type=Holder)
-    except (FileNotFoundError, msgspec.DecodeError, msgspec.ValidationError):
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
         return None
     if holder.host == socket.gethostname():
         same = holder.boot == _boot_id() and holder.started == _start_ticks(holder.pid)

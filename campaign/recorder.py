@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -10,18 +12,22 @@ from campaign.events import Entry, Event
 from campaign.ledger import Ledger
 from campaign.state import CampaignState
 
+_log = logging.getLogger(__name__)
 Listener: TypeAlias = Callable[[Entry, CampaignState], None]
 
 
 class Recorder:
-    """Appends events in groups: what arrives while a write is on its way shares the next one."""
+    """Appends events in groups: what arrives while a write is on its way shares the next one.
+
+    A listener that fails is not called again; nobody watching is no reason to end a campaign.
+    """
 
     def __init__(
         self, ledger: Ledger, state: CampaignState, listeners: Sequence[Listener] = ()
     ) -> None:
         self.state = state
         self._ledger = ledger
-        self._listeners = tuple(listeners)
+        self._listeners = list(listeners)
         self._waiting: list[tuple[tuple[Event, ...], asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -32,6 +38,7 @@ class Recorder:
         caller's events are written all the same: they state what has happened.
         """
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        written.add_done_callback(_seen)  # its caller may have been cancelled
         self._waiting.append((events, written))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write())
@@ -61,5 +68,14 @@ class Recorder:
     def _publish(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             self.state.apply(entry)
-            for listener in self._listeners:
-                listener(entry, self.state)
+            for listener in tuple(self._listeners):
+                try:
+                    listener(entry, self.state)
+                except (Exception, SystemExit) as error:  # Rich leaves a closed pipe by SystemExit
+                    self._listeners.remove(listener)
+                    _log.warning("a view failed: %s: %s", type(error).__name__, error)
+
+
+def _seen(written: asyncio.Future[None]) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        written.exception()

@@ -147,11 +147,10 @@ class CampaignState:
     @_apply.register
     def _(self, event: events.TaskEnded) -> None:
         task = self.tasks[event.task, event.candidate]
-        reserved = task.open.reserved if task.open is not None else 0.0
-        task.open = None
+        started, task.open = task.open, None
         task.ended.append(event)
         for cap in _caps(event.task):
-            self.usage.settle(cap, reserved, event.spent)
+            self.usage.settle(cap, started.reserved if started is not None else 0.0, event.spent)
 
     @_apply.register
     def _(self, event: events.SlotEnded) -> None:

@@ -1,0 +1,1 @@
+"""Agents: whatever proposes candidates."""

@@ -1,0 +1,171 @@
+"""One job: open the ledger and the executors, run the campaign, close everything again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from campaign.agents.base import Agent
+from campaign.agents.replay import load_recording
+from campaign.agents.surrogate import SurrogateAgent
+from campaign.asking import Asking
+from campaign.config import CampaignConfig, ReplayAgent
+from campaign.crash import cause
+from campaign.events import VERSION, JobEnded, JobStarted, RunCreated, text
+from campaign.ledger import Ledger, LedgerError
+from campaign.loop import Ending, run_campaign
+from campaign.model import JobOutcome
+from campaign.observations import goal
+from campaign.recorder import Listener, Recorder
+from campaign.render import Place
+from campaign.rounds import Campaign
+from campaign.space import CategoricalParameter, Space
+from campaign.state import CampaignState, fold
+from campaign.status import config_of
+from campaign.stop import Stop
+from campaign.tasks import Runs, TaskRunner
+from campaign.verify import Verifiers
+from checks.domain import Bound
+from executors import ExecutorError, open_executors
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+
+
+class RunDirError(Exception):
+    """The run directory already holds a run, or cannot be made."""
+
+
+def creation(config: CampaignConfig, folder: Path, *, surrogate_only: bool) -> RunCreated:
+    """The first event of a new run."""
+    return RunCreated(
+        version=VERSION,
+        simgate=version("simgate"),
+        name=config.name,
+        mode="surrogate_only" if surrogate_only else "campaign",
+        folder=str(folder),
+        config=config.model_dump(mode="json"),
+    )
+
+
+async def drive(
+    run_dir: Path, created: RunCreated | None = None, listeners: Sequence[Listener] = ()
+) -> tuple[Ending, CampaignState]:
+    """Run a job of the campaign in ``run_dir`` to its end: a new run with ``created``, else go on.
+
+    Raises :class:`RunDirError`, ``LockHeldError`` when another driver has the run, and
+    ``LedgerError`` when the ledger cannot be read or written.
+    """
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirError(f"{run_dir}: cannot be made: {error.strerror}") from error
+    with Ledger(run_dir) as ledger:
+        state = fold(ledger.recovered)
+        if created is not None and state.run is not None:
+            raise RunDirError(f"{run_dir}: already holds a run; use simgate resume {run_dir}")
+        recorder = Recorder(ledger, state, listeners)
+        try:
+            if created is not None:
+                await recorder.record(created)
+            ending = await _job(recorder, run_dir)
+        finally:
+            await recorder.close()
+        return ending, state
+
+
+async def _job(recorder: Recorder, run_dir: Path) -> Ending:
+    state = recorder.state
+    config = config_of(state, run_dir)
+    if (over := _over(state)) is not None:
+        return over
+    number = 1 if state.job is None else state.job.job + 1
+    await recorder.record(
+        JobStarted(
+            job=number,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            python=platform.python_version(),
+            numpy=version("numpy"),
+        )
+    )
+    assert state.run is not None
+    place = Place(Path(state.run.folder), run_dir, config.seed)
+    stop = Stop()
+    try:
+        with _signals(stop, config.stop_grace):
+            async with open_executors(config.executors, run_dir) as executors:
+                ending = await run_campaign(assemble(config, place, executors, recorder, stop))
+    except ExecutorError as error:
+        ending = Ending(JobOutcome.FAILED, str(error))
+    except Exception as error:
+        await _say_why(recorder, number, cause(error))
+        raise
+    await recorder.record(JobEnded(job=number, outcome=ending.outcome.value, reason=ending.reason))
+    return ending
+
+
+async def _say_why(recorder: Recorder, job: int, error: BaseException) -> None:
+    """Let the ledger say that this job ended by an exception, if it can still be written."""
+    reason = text(f"{type(error).__name__}: {error}")
+    with contextlib.suppress(LedgerError):
+        ended = JobEnded(job=job, outcome=JobOutcome.FAILED.value, reason=reason)
+        await recorder.record(ended)
+
+
+def _over(state: CampaignState) -> Ending | None:
+    """The end of a campaign that has one already; a failed or stopped one is gone on with."""
+    ended = state.job_ended
+    if ended is None or ended.outcome != JobOutcome.DONE:
+        return None
+    return Ending(JobOutcome.DONE, ended.reason)
+
+
+def assemble(
+    config: CampaignConfig,
+    place: Place,
+    executors: Runs,
+    recorder: Recorder,
+    stop: Stop,
+    agent: Agent | None = None,
+) -> Campaign:
+    """Put the parts of a driver together, with the configured agent unless one is given.
+
+    ``ConfigError`` when the agent's file cannot be used.
+    """
+    space: Space = config.parameters
+    surrogate = SurrogateAgent(space, goal(config.objective), config.seed)
+    if agent is None and isinstance(config.agent, ReplayAgent):
+        agent = load_recording(place.folder / config.agent.file)
+    asking = Asking(config, bounds(space), agent or surrogate, surrogate, recorder, stop)
+    tasks = TaskRunner(config, place, executors, recorder, stop)
+    return Campaign(asking, Verifiers(config, tasks, stop), tasks)
+
+
+def bounds(space: Space) -> tuple[Bound, ...]:
+    """The parameter space as the domain checks take it."""
+    return tuple(
+        Bound(name, "categorical", choices=parameter.choices)
+        if isinstance(parameter, CategoricalParameter)
+        else Bound(name, parameter.type, parameter.min, parameter.max)
+        for name, parameter in space.items()
+    )
+
+
+@contextmanager
+def _signals(stop: Stop, grace: float) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop.signal, number.name, grace)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)

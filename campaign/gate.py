@@ -1,0 +1,227 @@
+"""The gate of one round, in the parts that ``checks.accept`` calls.
+
+Producer: ask for the open slots. Checks: the layers, cheapest first. Fallback: fill what is
+still open. A slot that passes is pinned and its simulation starts at once, while its siblings
+are still being verified or asked for again.
+
+Everything that cost something is in the ledger, and is read from there when a job goes on with
+a round another job began: the same calls in the same order come to the same end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from campaign.asking import Asking, NoCandidateError
+from campaign.events import SlotEnded, unpack
+from campaign.limits import DRAWS
+from campaign.model import Ask, CampaignFailedError, Disposition, Rejection
+from campaign.observations import trials
+from campaign.slots import Proposal, Slot, judgement, said
+from campaign.space import Point, content_hash
+from campaign.stop import StoppedError
+from campaign.verify import Verifiers
+from checks import Attempt, Rejected
+from checks.domain import judge, key
+
+
+class Gate:
+    """One round's gate. ``passes`` is called once for every slot that gets a candidate to run."""
+
+    def __init__(
+        self, asking: Asking, verifiers: Verifiers, number: int, passes: Callable[[SlotEnded], None]
+    ) -> None:
+        self._asking = asking
+        self._verifiers = verifiers
+        self._number = number
+        self._passes = passes
+        self._slots = [Slot(i) for i in range(asking.config.batch_size)]
+        self._rejections: list[Rejection] = []
+        self._state = asking.recorder.state
+        self._round = self._state.round(number)
+        self._trials = trials(self._state, asking.config)
+        self._seen = {
+            key(asking.bounds, slot.parameters)
+            for earlier, rounds in self._state.rounds.items()
+            if earlier < number
+            for slot in rounds.slots.values()
+            if slot.candidate
+        }
+
+    async def propose(self, previous: tuple[Attempt[Proposal], ...]) -> Proposal:
+        """Ask for the open slots. What cannot be used is rejected at its stage."""
+        self._asking.stop.check()
+        slots = [slot for slot in self._slots if slot.open]
+        if not slots:
+            raise Rejected("no slot is left that another proposal could fill", check="no_progress")
+        ask = self._ask(len(previous) + 1, slots)
+        answered = await self._asking.answer(ask)
+        if answered.stage:
+            for slot in slots:
+                slot.unanswered(answered.stage, answered.reason)
+            raise Rejected(answered.reason, check=answered.stage)
+        return Proposal(ask.generation, ask.slots, tuple(unpack(answered.candidates)))
+
+    def count(self, proposal: Proposal) -> None:
+        """Shape: one candidate for each slot asked for."""
+        found, wanted = len(proposal.candidates), len(proposal.slots)
+        if found != wanted:
+            reason = f"{found} candidates; exactly {wanted} are asked for"
+            for number in proposal.slots:
+                self._slots[number].unanswered("count", reason)
+            raise Rejected(reason)
+
+    async def domain(self, proposal: Proposal) -> None:
+        """Schema and domain: what the parameter space says of each candidate."""
+        slots = [self._slots[number] for number in proposal.slots]
+        await self._judge(slots, proposal.candidates, generation=proposal.generation)
+        if not any(slot.point for slot in slots):
+            for slot in slots:
+                slot.close_if_repeated()
+            raise Rejected(said(slots), check=slots[0].rejected_by())
+
+    async def verifiers(self, proposal: Proposal) -> None:
+        """Verifiers, on the workers; a slot that passes is pinned and runs at once."""
+        slots = [self._slots[number] for number in proposal.slots]
+        first = proposal.generation == 1
+        disposition = Disposition.ACCEPTED if first else Disposition.REPAIRED
+        await self._verify([slot for slot in slots if slot.point], disposition, proposal.generation)
+        for slot in slots:
+            slot.close_if_repeated()
+
+    def settled(self, _: Proposal) -> None:
+        """The batch as a whole: every slot has a candidate that passed, of whatever generation."""
+        left = [slot for slot in self._slots if not slot.ended]
+        if left:
+            raise Rejected(said(left), check=left[0].rejected_by())
+
+    async def fill(self) -> Proposal:
+        """Do with the slots no proposal could fill what the policy says."""
+        policy = self._asking.config.policy
+        left: dict[str, list[Slot]] = {}
+        for slot in self._slots:
+            if not slot.ended:
+                wanted = policy.structural_failure if slot.structural else policy.semantic_rejection
+                left.setdefault(wanted, []).append(slot)
+        if doomed := left.get("fail_run"):
+            raise CampaignFailedError(f"round {self._number}: {said(doomed)} (policy: fail_run)")
+        for slot in left.get("tombstone", ()):
+            await self._end(slot, Disposition.TOMBSTONE, None)
+        for slot in left.get("return_last", ()):
+            last = self._runnable(slot.candidate)
+            ending = Disposition.TOMBSTONE if last is None else Disposition.RETURNED
+            await self._end(slot, ending, last)
+        await self._fall_back(left.get("fallback", []))
+        return Proposal(0, (), ())
+
+    async def _fall_back(self, slots: list[Slot]) -> None:
+        """Draw from the surrogate until every slot has a candidate that passes the same layers."""
+        for draw in range(1, DRAWS + 1):
+            if not slots:
+                return
+            filled = await self._asking.draw(self._ask(0, slots), draw)
+            await self._judge(slots, unpack(filled.candidates), draw=draw)
+            await self._verify([slot for slot in slots if slot.point], Disposition.FALLBACK, 0)
+            slots = [slot for slot in slots if not slot.ended]
+        if slots:
+            raise NoCandidateError(
+                f"round {self._number}: none of {DRAWS} fallback candidates passed; {said(slots)}"
+            )
+
+    def _ask(self, generation: int, slots: Sequence[Slot]) -> Ask:
+        return Ask(
+            round=self._number,
+            generation=generation,
+            slots=tuple(slot.number for slot in slots),
+            trials=self._trials,
+            pinned=self._pinned(),
+            rejections=tuple(self._rejections),
+        )
+
+    def _runnable(self, candidate: object) -> Point | None:
+        """A candidate that has every parameter with a value of its type, in bounds or not."""
+        whole = isinstance(candidate, dict) and key(self._asking.bounds, candidate)
+        return cast("Point", candidate) if whole else None
+
+    def _pinned(self) -> tuple[Point, ...]:
+        return tuple(slot.point for slot in self._slots if slot.ended and slot.point is not None)
+
+    async def _judge(
+        self,
+        slots: Sequence[Slot],
+        candidates: Sequence[object],
+        generation: int = 0,
+        draw: int = 0,
+    ) -> None:
+        verdicts = judge(
+            self._asking.bounds,
+            candidates,
+            seen=self._seen,
+            pinned=self._pinned(),
+            slots=[slot.number for slot in slots],
+        )
+        for slot, candidate, findings in zip(slots, candidates, verdicts, strict=True):
+            if not slot.judged(candidate, findings):
+                self._rejections.append(Rejection(slot.number, candidate, findings))
+        if (generation, draw) not in self._round.judged:
+            await self._asking.recorder.record(judgement(self._number, generation, draw, slots))
+
+    async def _verify(
+        self, slots: Sequence[Slot], disposition: Disposition, generation: int
+    ) -> None:
+        async with asyncio.TaskGroup() as group:
+            for slot in slots:
+                group.create_task(self._verify_one(slot, disposition, generation))
+        # In the order of the slots, not of the answers: what is said next must not depend on luck.
+        self._rejections += [
+            Rejection(slot.number, slot.candidate, slot.findings)
+            for slot in slots
+            if not slot.ended
+        ]
+        self._asking.stop.check()
+
+    async def _verify_one(self, slot: Slot, disposition: Disposition, generation: int) -> None:
+        assert slot.point is not None
+        ended = self._round.slots.get(slot.number)
+        if ended is not None and ended.candidate == content_hash(slot.point):
+            # Let through by an earlier job; what was said since then does not take that back.
+            await self._end(slot, disposition, slot.point)
+            return
+        try:
+            found = await self._verifiers.verify(slot.point, self._number, slot.number)
+        except StoppedError:
+            return  # the round sees it once the slot's siblings are done
+        slot.findings = (*slot.findings, *found.findings)
+        if found.passed:
+            await self._end(slot, disposition, slot.point, generation, found.unanswered)
+        elif not found.rejected:
+            slot.closed = True  # the candidate is not at fault: nothing to repair
+
+    async def _end(
+        self,
+        slot: Slot,
+        disposition: Disposition,
+        point: Point | None,
+        generation: int = 0,
+        unanswered: Sequence[str] = (),
+    ) -> None:
+        slot.ended, slot.point = True, point
+        ended = self._round.slots.get(slot.number)
+        if ended is None:
+            let_through = disposition not in (Disposition.RETURNED, Disposition.TOMBSTONE)
+            ended = SlotEnded(
+                round=self._number,
+                slot=slot.number,
+                disposition=disposition.value,
+                generation=generation,
+                candidate="" if point is None else content_hash(point),
+                parameters={} if point is None else dict(point),
+                reason="" if let_through else str(slot),
+                unanswered=list(unanswered),
+            )
+            await self._asking.recorder.record(ended)
+        later = self._round.reverified.get(slot.number)
+        if point is not None and not (later is not None and later.rejected_by):
+            self._passes(ended)

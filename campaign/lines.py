@@ -1,0 +1,115 @@
+"""Ledger events in words: one line for each decision, to be read and to be searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from campaign import events
+from campaign.model import SIMULATION, Disposition
+from campaign.state import CampaignState
+
+_WORDS = {
+    Disposition.ACCEPTED: "accepted",
+    Disposition.REPAIRED: "repaired",
+    Disposition.FALLBACK: "FALLBACK, filled by the surrogate",
+    Disposition.RETURNED: "RETURNED, runs although it was rejected",
+    Disposition.TOMBSTONE: "TOMBSTONE, nothing runs",
+}
+
+_CLIP = 300  # characters of a reason that are shown
+
+
+def line(event: events.Event, state: CampaignState) -> str:
+    """What an event says to a person, "" for one that only keeps the books.
+
+    ``state`` has the event in it already.
+    """
+    match event:
+        case events.JobStarted():
+            return f"job {event.job} on {event.host}, process {event.pid}"
+        case events.JobEnded():
+            return f"job {event.job} {event.outcome}: {plain(event.reason)}"
+        case events.Asked():
+            asked = f"r{event.round} g{event.generation} asks for {len(event.slots)} candidates"
+            return f"{asked}: {_slots(event.slots)}"
+        case events.Answered() if event.stage:
+            where = f"r{event.round} g{event.generation}"
+            return f"{where} answer rejected at {event.stage}: {plain(event.reason)}"
+        case events.Filled():
+            again = f", draw {event.draw}" if event.draw > 1 else ""
+            return f"r{event.round} the surrogate fills {_slots(event.slots)}{again}"
+        case events.Judged():
+            return "\n".join(_rejections(event))
+        case events.TaskEnded():
+            return _task(event, state)
+        case events.SlotEnded():
+            return _slot(event)
+        case events.Reverified():
+            return _reverified(event)
+        case events.RoundEnded():
+            spent = state.usage.counter("node_hours").spent
+            return f"r{event.round} ended, {spent:.4g} node-hours spent"
+        case _:
+            return ""
+
+
+def point_text(point: Mapping[str, object]) -> str:
+    """A candidate in one line: ``density=0.82 steps=4``, floats to six digits."""
+    return " ".join(f"{name}={number(value)}" for name, value in point.items())
+
+
+def number(value: object) -> str:
+    """A value for a person: floats to six significant digits."""
+    return f"{value:.6g}" if isinstance(value, float) else plain(str(value))
+
+
+def plain(reason: str) -> str:
+    """What somebody else wrote, on one line of bounded length and without control characters."""
+    line = " ".join(reason[: 4 * _CLIP].split())
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    return line if len(line) <= _CLIP else f"{line[: _CLIP - 1]}…"
+
+
+def _slots(slots: Sequence[int]) -> str:
+    return " ".join(f"s{slot}" for slot in slots)
+
+
+def _rejections(event: events.Judged) -> Iterator[str]:
+    for verdict in event.verdicts:
+        for finding in verdict.findings:
+            if finding.status == "reject":
+                where = f"r{event.round} s{verdict.slot}"
+                yield f"{where} rejected by {finding.check}: {plain(finding.reason)}"
+
+
+def _task(event: events.TaskEnded, state: CampaignState) -> str:
+    tries = state.tasks[event.task, event.candidate]
+    where = f"r{tries.round} s{tries.slot}"
+    took = f"({event.seconds:.1f} s{', adopted' if event.adopted else ''})"
+    if event.status != "done":
+        return f"{where} {event.task} FAILED, {event.status}: {plain(event.reason)} {took}"
+    if event.task == SIMULATION:
+        shown = {k: v for k, v in event.value.items() if isinstance(v, (int, float))}
+        return f"{where} {event.task}: {point_text(shown)} {took}"
+    if tries.rejects:
+        return f"{where} rejected by {event.task}: {plain(event.value['reason'])} {took}"
+    return f"{where} {event.task} passed {took}"
+
+
+def _slot(event: events.SlotEnded) -> str:
+    words = _WORDS[Disposition(event.disposition)]
+    text = f"r{event.round} s{event.slot} {words} {point_text(event.parameters)}".rstrip()
+    if event.unanswered:
+        text += f" (validation incomplete: {', '.join(event.unanswered)})"
+    return f"{text}: {plain(event.reason)}" if event.reason else text
+
+
+def _reverified(event: events.Reverified) -> str:
+    where = f"r{event.round} s{event.slot} verified again"
+    if event.rejected_by:
+        return (
+            f"{where}: rejected by {event.rejected_by}: {plain(event.reason)}; it no longer counts"
+        )
+    if event.unanswered:
+        return f"{where}: still no answer from {', '.join(event.unanswered)}"
+    return f"{where}: complete"

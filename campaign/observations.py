@@ -1,0 +1,131 @@
+"""What a run has learned so far, read from its state: trials for the surrogate, the best, the goal.
+
+Only rounds that have ended speak. Within a round results come in any order, so nothing that a
+proposal depends on may look at them before the round is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from campaign.config import CampaignConfig, Objective
+from campaign.contract import objective_value
+from campaign.events import SlotEnded
+from campaign.model import SIMULATION, Disposition
+from campaign.space import Point
+from campaign.state import CampaignState, RoundState
+from campaign.trial import Goal, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One simulated slot; ``value`` is None when the simulation failed or never ran."""
+
+    round: int
+    slot: SlotEnded
+    value: float | None
+    reason: str = ""
+
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """The verifiers that never answered for this candidate."""
+        return tuple(self.slot.unanswered)
+
+
+def observations(state: CampaignState, config: CampaignConfig) -> tuple[Observation, ...]:
+    """Every slot that was let through, by round and slot, with what its simulation said.
+
+    A candidate that a later verification rejected does not count.
+    """
+    found = []
+    for number, rounds in sorted(state.rounds.items()):
+        for slot in _let_through(rounds):
+            ended = state.result(SIMULATION, slot.candidate)
+            value = objective_value(ended, config.objective.name)
+            found.append(Observation(number, slot, value, "" if ended is None else ended.reason))
+    return tuple(found)
+
+
+def trials(state: CampaignState, config: CampaignConfig) -> tuple[Trial, ...]:
+    """What the surrogate learns from: simulations of ended rounds, and what verifiers rejected."""
+    ended = {number for number, rounds in state.rounds.items() if rounds.ended}
+    learned = [
+        Trial(seen.slot.parameters, seen.value)
+        for seen in observations(state, config)
+        if seen.round in ended
+    ]
+    return (*learned, *rejected(state, ended))
+
+
+def rejected(state: CampaignState, rounds: set[int]) -> tuple[Trial, ...]:
+    """The candidates that verifiers rejected in the given rounds, as failures."""
+    points: dict[str, Point] = {}
+    for (task, candidate), tries in state.tasks.items():
+        if task != SIMULATION and tries.rejects and tries.round in rounds:
+            points[candidate] = state.points[candidate]
+    return tuple(Trial(point, None) for _, point in sorted(points.items()))
+
+
+def best(state: CampaignState, config: CampaignConfig) -> Observation | None:
+    """The observation nearest to the goal; the earlier of two equals."""
+    seen = [one for one in observations(state, config) if one.value is not None]
+    return min(seen, key=lambda one: distance(config.objective, one.value or 0.0), default=None)
+
+
+def distance(objective: Objective, value: float) -> float:
+    """How far a value is from the goal, smaller is better (for a direction: the signed value)."""
+    if objective.target is not None:
+        return abs(value - objective.target)
+    return value if objective.direction == "minimize" else -value
+
+
+def reached(state: CampaignState, config: CampaignConfig) -> str:
+    """Why no further round is needed, "" when one is."""
+    found = best(state, config)
+    if found is None or found.value is None:
+        return ""
+    objective = config.objective
+    if objective.target is not None and objective.tolerance is not None:
+        off = abs(found.value - objective.target)
+        if off <= objective.tolerance:
+            return f"{objective.name} is within {objective.tolerance:g} of {objective.target:g}"
+        return ""
+    if objective.stop_at is not None:
+        bound = distance(objective, objective.stop_at)
+        if distance(objective, found.value) <= bound:
+            return f"{objective.name} reached stop_at {objective.stop_at:g}"
+    return ""
+
+
+def goal(objective: Objective) -> Goal:
+    """The objective as the surrogate takes it."""
+    if objective.target is not None:
+        return Goal("target", objective.target)
+    return Goal("minimize" if objective.direction == "minimize" else "maximize")
+
+
+def incomplete(state: CampaignState) -> tuple[SlotEnded, ...]:
+    """The slots whose candidate some verifier has not answered for."""
+    return tuple(
+        slot
+        for _, rounds in sorted(state.rounds.items())
+        for _, slot in sorted(rounds.slots.items())
+        if unanswered(state, slot)
+    )
+
+
+def unanswered(state: CampaignState, slot: SlotEnded) -> tuple[str, ...]:
+    """The verifiers that have not answered for a slot's candidate, as of now."""
+    later = state.rounds[slot.round].reverified.get(slot.slot)
+    if later is not None and later.rejected_by:
+        return ()
+    return tuple(slot.unanswered if later is None else later.unanswered)
+
+
+def _let_through(rounds: RoundState) -> list[SlotEnded]:
+    return [
+        slot
+        for number, slot in sorted(rounds.slots.items())
+        if slot.disposition != Disposition.TOMBSTONE
+        and not (number in rounds.reverified and rounds.reverified[number].rejected_by)
+    ]

@@ -1,0 +1,193 @@
+"""Everything that can be refused before money is spent, and what a campaign can cost at most."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaign.agents.replay import load_recording
+from campaign.config import CampaignConfig, CommandTask, MpiTask, ReplayAgent, TaskConfig
+from campaign.configfile import LoadedConfig
+from campaign.limits import DRAWS, worst_case
+from campaign.problems import ConfigError, Loc, Problem
+from campaign.template import RESERVED, TemplateError, placeholders, render, render_file
+from executors.base import CommandWork, MpiWork
+from executors.launch import check_work, default_launcher
+from executors.probe import check_functions
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One line of the bill: the least and the most a campaign can use of something.
+
+    ``least`` is every candidate passing at once and taking no time to speak of; ``most`` is
+    every answer rejected at the last moment, every retry used, every task at its walltime.
+    """
+
+    what: str
+    least: float
+    most: float
+    cap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What preflight found. With no ``problems`` the campaign may run."""
+
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    costs: tuple[Cost, ...]
+
+
+def inspect(loaded: LoadedConfig) -> Inspection:
+    """Look at everything the config names: files, modules, executables, caps. Runs no task."""
+    config, folder = loaded.config, loaded.folder
+    found = [
+        *_agent_problems(config, folder),
+        *(one for loc, task in tasks(config) for one in _task_problems(loc, task, config, folder)),
+        *_import_problems(config, folder),
+        *_cap_problems(config),
+    ]
+    costs = tuple(_costs(config))
+    problems = tuple(loaded.problem(loc, message) for loc, message in found)
+    return Inspection(problems, tuple(_notes(costs)), costs)
+
+
+def require(loaded: LoadedConfig) -> Inspection:
+    """Inspect, and raise :class:`ConfigError` with every problem when there is one."""
+    found = inspect(loaded)
+    if found.problems:
+        raise ConfigError(found.problems, str(loaded.path))
+    return found
+
+
+def tasks(config: CampaignConfig) -> Iterator[tuple[Loc, TaskConfig]]:
+    """Every task with its place in the config."""
+    for index, verifier in enumerate(config.verifiers):
+        yield ("verifiers", index), verifier
+    yield ("simulation",), config.simulation
+
+
+def _agent_problems(config: CampaignConfig, folder: Path) -> Iterator[tuple[Loc, str]]:
+    if isinstance(config.agent, ReplayAgent):
+        try:
+            load_recording(folder / config.agent.file)
+        except ConfigError as error:
+            for problem in error.problems:
+                yield ("agent", "file"), f"{config.agent.file}: {problem}"
+
+
+def _task_problems(
+    loc: Loc, task: TaskConfig, config: CampaignConfig, folder: Path
+) -> Iterator[tuple[Loc, str]]:
+    if isinstance(task, CommandTask):
+        yield from _program_problems((*loc, "command"), task.command[0], folder)
+        names = dict.fromkeys((*config.parameters, *RESERVED), "0")
+        for name, source in task.files.items():
+            yield from _file_problems((*loc, "files", name), folder / source, names)
+    if isinstance(task, CommandTask | MpiTask):
+        if task.launcher is not None:
+            yield from _program_problems((*loc, "launcher"), task.launcher[0], folder)
+        elif _needs_launcher(task) and default_launcher(task.ranks) is None:
+            yield (
+                loc,
+                f"{task.ranks} ranks and no launcher; name one, or install simgate[mpi], "
+                "which brings an mpiexec of its own",
+            )
+    if isinstance(task, MpiTask):
+        launcher = default_launcher(task.ranks) or (sys.executable,)
+        for problem in check_work(MpiWork(task.function, launcher)):
+            yield loc, problem
+
+
+def _needs_launcher(task: CommandTask | MpiTask) -> bool:
+    return isinstance(task, MpiTask) or task.ranks > 1
+
+
+def _program_problems(loc: Loc, word: str, folder: Path) -> Iterator[tuple[Loc, str]]:
+    fixed = {"campaign_dir": str(folder), "python": sys.executable}
+    if not fixed.keys() >= set(placeholders(word)):
+        return  # depends on the candidate: only a run can tell
+    program = render(word, fixed)
+    if "/" in program and not program.startswith("/"):
+        yield (
+            loc,
+            f"{program!r} is relative to a task's own directory; "
+            f"write {{campaign_dir}}/{program.removeprefix('./')}",
+        )
+        return
+    for problem in check_work(CommandWork((program,))):
+        yield loc, problem.removeprefix("command ")
+
+
+def _file_problems(loc: Loc, source: Path, names: Mapping[str, str]) -> Iterator[tuple[Loc, str]]:
+    try:
+        render_file(source.read_text(encoding="utf-8"), names)
+    except OSError as error:
+        yield loc, f"{source}: {error.strerror}; it lies in the campaign folder"
+    except UnicodeDecodeError:
+        yield loc, f"{source}: not UTF-8 text; a template is text"
+    except TemplateError as error:
+        yield loc, f"{source}: {error}"
+
+
+def _import_problems(config: CampaignConfig, folder: Path) -> Iterator[tuple[Loc, str]]:
+    """Import every function the tasks name, in a process of its own, as a worker would."""
+    named: list[tuple[Loc, str]] = []
+    for loc, task in tasks(config):
+        if not isinstance(task, CommandTask):
+            named.append(((*loc, "function"), task.function))
+        if task.output is not None and task.output.reader is not None:
+            named.append(((*loc, "output", "reader"), task.output.reader))
+    reasons = check_functions(sorted({function for _, function in named}), str(folder))
+    for loc, function in named:
+        if function in reasons:
+            yield (
+                loc,
+                f"{function!r}: {reasons[function]}; modules are looked for in {folder} first",
+            )
+
+
+def _cap_problems(config: CampaignConfig) -> Iterator[tuple[Loc, str]]:
+    """A cap below a single step lets nothing run at all."""
+    for loc, task in tasks(config):
+        names = ("node_hours",) if loc == ("simulation",) else ("node_hours", "verifier_node_hours")
+        for name in names:
+            cap, cost = config.budgets.cap(name), worst_case(task)
+            if cap is not None and cost > cap.limit:
+                yield (
+                    ("budgets", name),
+                    f"{cap.limit:g} node-hours; one try of {'.'.join(map(str, loc))} reserves "
+                    f"{cost:.4g} (nodes x walltime): raise the cap or lower the walltime",
+                )
+
+
+def _costs(config: CampaignConfig) -> Iterator[Cost]:
+    slots = config.rounds * config.batch_size
+    rounds, tries = config.rounds, config.expect.max_iterations + DRAWS
+    verifiers = sum(worst_case(task) * (1 + task.retries) for task in config.verifiers)
+    simulation = worst_case(config.simulation) * (1 + config.simulation.retries)
+    budgets = config.budgets
+    yield _cost("generations", rounds, rounds * config.expect.max_iterations, budgets.generations)
+    runs = sum(1 + task.retries for task in config.verifiers)
+    yield _cost("verifier runs", slots * len(config.verifiers), slots * tries * runs, None)
+    yield _cost("simulation runs", slots, slots * (1 + config.simulation.retries), None)
+    verifying = slots * tries * verifiers
+    yield _cost("verifier node-hours", 0, verifying, budgets.verifier_node_hours)
+    yield _cost("node-hours", 0, verifying + slots * simulation, budgets.node_hours)
+
+
+def _cost(what: str, least: float, most: float, cap: object) -> Cost:
+    limit = getattr(cap, "limit", None)
+    return Cost(what, float(least), float(most), None if limit is None else float(limit))
+
+
+def _notes(costs: tuple[Cost, ...]) -> Iterator[str]:
+    for cost in costs:
+        if cost.cap is not None and cost.most > cost.cap:
+            yield (
+                f"{cost.what}: at most {cost.most:.4g}, the cap is {cost.cap:.4g}; "
+                "the campaign ends by that name if it gets there"
+            )

@@ -1,0 +1,134 @@
+"""What a run is doing or has come to, as data with documented keys.
+
+============================  =====================================================================
+key                           meaning
+============================  =====================================================================
+``name``, ``run_dir``         the campaign's name; the run directory
+``mode``                      ``campaign`` or ``surrogate_only``
+``state``                     ``running``, ``done``, ``failed`` or ``stopped`` (resumable)
+``reason``                    why it ended, "" while it runs
+``rounds``, ``rounds_max``    rounds that have ended; rounds configured
+``dispositions``              number of slots by disposition, every name present
+``best``                      ``candidate``, ``value``, ``round``, ``slot``, ``incomplete``
+                              (verifiers that never answered for it), or null
+``objective``                 ``name``, and ``target`` and ``tolerance`` or ``direction``
+``budgets``                   by cap: ``limit`` (null: none), ``per``, ``reserved``, ``spent``
+``slots``                     every slot: ``round``, ``slot``, ``disposition``, ``generation``,
+                              ``candidate``, ``value``, ``incomplete``, ``reason``
+``tasks``                     ``running``, ``done``, ``failed`` (tries), ``seconds``
+``started``, ``updated``      seconds since the epoch: first and last event
+============================  =====================================================================
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from campaign.config import CampaignConfig
+from campaign.configfile import config_from_mapping
+from campaign.ledger import LedgerError, read
+from campaign.lock import alive_holder
+from campaign.observations import best, observations, unanswered
+from campaign.state import CampaignState, fold
+
+CAPS = ("node_hours", "verifier_node_hours", "generations")
+KILLED = "its driver ended without a word; resume goes on"
+
+
+def load(run_dir: Path) -> tuple[CampaignState, CampaignConfig]:
+    """The state and config of a run; ``LedgerError`` when there is none."""
+    state = fold(read(run_dir))
+    return state, config_of(state, run_dir)
+
+
+def config_of(state: CampaignState, run_dir: Path) -> CampaignConfig:
+    """The config a run was created with; ``LedgerError`` when the ledger is empty."""
+    if state.run is None:
+        raise LedgerError(f"{run_dir}: the ledger is empty; start it with simgate run --run-dir")
+    return config_from_mapping(state.run.config)
+
+
+def run_state(state: CampaignState, run_dir: Path) -> tuple[str, str]:
+    """``(state, reason)``: a job without an end is running if its driver lives, else stopped."""
+    if state.job_ended is not None:
+        return state.job_ended.outcome, state.job_ended.reason
+    return ("running", "") if alive_holder(run_dir) else ("stopped", KILLED)
+
+
+def status(run_dir: Path) -> dict[str, Any]:
+    """Read a run from its ledger alone; it may be running."""
+    state, config = load(run_dir)
+    name, reason = run_state(state, run_dir)
+    return {
+        "name": config.name,
+        "run_dir": str(run_dir),
+        "mode": state.run.mode if state.run else "",
+        "state": name,
+        "reason": reason,
+        "rounds": sum(rounds.ended for rounds in state.rounds.values()),
+        "rounds_max": config.rounds,
+        "dispositions": state.dispositions(),
+        "best": _best(state, config),
+        "objective": config.objective.model_dump(mode="json", exclude_none=True),
+        "budgets": _budgets(state, config),
+        "slots": _slots(state, config),
+        "tasks": _tasks(state),
+        "started": state.started_at,
+        "updated": state.changed_at,
+    }
+
+
+def _best(state: CampaignState, config: CampaignConfig) -> dict[str, Any] | None:
+    found = best(state, config)
+    if found is None:
+        return None
+    return {
+        "candidate": found.slot.parameters,
+        "value": found.value,
+        "round": found.round,
+        "slot": found.slot.slot,
+        "incomplete": list(unanswered(state, found.slot)),
+    }
+
+
+def _budgets(state: CampaignState, config: CampaignConfig) -> dict[str, Any]:
+    shown = {}
+    for name in CAPS:
+        cap, counter = config.budgets.cap(name), state.usage.counter(name)
+        per = "campaign" if cap is None else cap.per
+        shown[name] = {
+            "limit": None if cap is None else cap.limit,
+            "per": per,
+            "reserved": counter.reserved,
+            "spent": counter.used(per),
+        }
+    return shown
+
+
+def _slots(state: CampaignState, config: CampaignConfig) -> list[dict[str, Any]]:
+    values = {(seen.round, seen.slot.slot): seen.value for seen in observations(state, config)}
+    return [
+        {
+            "round": number,
+            "slot": slot.slot,
+            "disposition": slot.disposition,
+            "generation": slot.generation,
+            "candidate": slot.parameters or None,
+            "value": values.get((number, slot.slot)),
+            "incomplete": list(unanswered(state, slot)),
+            "reason": slot.reason,
+        }
+        for number, rounds in sorted(state.rounds.items())
+        for _, slot in sorted(rounds.slots.items())
+    ]
+
+
+def _tasks(state: CampaignState) -> dict[str, Any]:
+    ended = [end for task in state.tasks.values() for end in task.ended]
+    return {
+        "running": sum(task.open is not None for task in state.tasks.values()),
+        "done": sum(end.status == "done" for end in ended),
+        "failed": sum(end.status not in ("done", "cancelled") for end in ended),
+        "seconds": sum(end.seconds for end in ended),
+    }

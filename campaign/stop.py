@@ -1,0 +1,69 @@
+"""Stopping: asked for once, obeyed everywhere, told apart by how the run may go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from campaign.model import JobOutcome
+
+
+class StoppedError(Exception):
+    """Nothing new may start; why is in :class:`Stop`."""
+
+
+class Stop:
+    """The first request counts. After it nothing starts; what runs may finish within the grace.
+
+    ``outcome`` says what the request makes of the job: ``STOPPED`` can be resumed, ``DONE`` is a
+    cap that ended the campaign, ``FAILED`` a policy that did.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.outcome = JobOutcome.STOPPED
+        self.requested = asyncio.Event()
+        self._signals = 0
+        self._over = False  # the grace
+        self._running: set[asyncio.Task[object]] = set()
+
+    def request(self, reason: str, outcome: JobOutcome = JobOutcome.STOPPED) -> None:
+        if not self.requested.is_set():
+            self.reason, self.outcome = reason, outcome
+            self.requested.set()
+
+    @property
+    def signalled(self) -> bool:
+        """Whether a signal asked for it, at first or later."""
+        return self._signals > 0
+
+    def check(self) -> None:
+        """Raise :class:`StoppedError` once a stop was requested."""
+        if self.requested.is_set():
+            raise StoppedError(self.reason)
+
+    def signal(self, name: str, grace: float) -> None:
+        """A signal arrived: the first leaves running tasks ``grace`` seconds, the second none."""
+        self._signals += 1
+        if self._signals > 1:
+            self._cancel()
+            return
+        self.request(f"{name} received")
+        asyncio.get_running_loop().call_later(grace, self._cancel)
+
+    @contextmanager
+    def cancels(self, task: asyncio.Task[object]) -> Iterator[None]:
+        """While inside, ``task`` is cancelled when the grace of a stop is over."""
+        self._running.add(task)
+        if self._over:
+            task.cancel()
+        try:
+            yield
+        finally:
+            self._running.discard(task)
+
+    def _cancel(self) -> None:
+        self._over = True
+        for task in self._running:
+            task.cancel()

@@ -1,0 +1,278 @@
+"""Verifiers and simulations as tries of tasks: paid for, run, and written down.
+
+A task is named by what it is and what it is run on, ``(task, content hash)``. What has ended is
+never run again in a campaign; only its infrastructure failures are tried again, within the
+task's own ``retries``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from campaign.budget import Exhausted, blocking
+from campaign.config import CampaignConfig, TaskConfig
+from campaign.contract import Contract, simulation_contract, verifier_contract
+from campaign.events import TaskEnded, TaskStarted, pack, text
+from campaign.limits import worst_case
+from campaign.model import SIMULATION, JobOutcome
+from campaign.recorder import Recorder
+from campaign.render import Place, build_task
+from campaign.space import Point, content_hash
+from campaign.state import CampaignState, TaskState
+from campaign.stop import Stop, StoppedError
+from executors.adopt import ask_to_end, make_sure_it_ended, read_result, was_started
+from executors.base import KILL_GRACE, Task, TaskResult, TaskStatus
+
+ADOPTION = 30.0  # seconds: what outlives its driver has this long to end by itself
+KILLED = "the driver ended while it ran"
+
+
+class Runs(Protocol):
+    """What of an executor the campaign needs."""
+
+    async def run(self, task: Task) -> TaskResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One task to do on one candidate."""
+
+    name: str
+    spec: TaskConfig
+    point: Point
+    round: int
+    slot: int
+
+    @property
+    def caps(self) -> tuple[str, ...]:
+        return ("node_hours",) if self.name == SIMULATION else ("node_hours", "verifier_node_hours")
+
+
+class TaskRunner:
+    """Runs jobs within the budgets; one per driver."""
+
+    def __init__(
+        self, config: CampaignConfig, place: Place, executors: Runs, recorder: Recorder, stop: Stop
+    ) -> None:
+        self._budgets = config.budgets
+        self._simulation_contract = simulation_contract(config.objective.name)
+        self._place = place
+        self._executors = executors
+        self._recorder = recorder
+        self._stop = stop
+        self._held: defaultdict[str, float] = defaultdict(float)  # on its way to the ledger
+        self._holds = 0
+        self._spent = ""  # the cap that stopped the run
+        self._single: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._settled = asyncio.Event()
+        self._in_flight = 0
+
+    async def run(self, job: Job, *, again: bool = False) -> TaskEnded:
+        """The job's end: read from the ledger if it has one, else by running it.
+
+        ``again`` puts a task that failed before to work once more. Raises ``StoppedError`` when
+        the run stops, by a signal or a cap, before the job has ended.
+        """
+        candidate = content_hash(job.point)
+        # Two slots may hold the same candidate when policy lets rejected ones run: one pays.
+        async with self._single[job.name, candidate]:
+            return await self._tries(job, candidate, again)
+
+    async def _tries(self, job: Job, candidate: str, again: bool) -> TaskEnded:
+        known = self._state.tasks.get((job.name, candidate), TaskState())
+        retried = 0 if again else _retries_used(known, job.spec)
+        if not again and (ended := _final(known, job.spec)) is not None:
+            return ended
+        while True:
+            ended = await self._attempt(job, candidate)
+            if ended.status == TaskStatus.CANCELLED:
+                self._stop.request(ended.reason or "a task was cancelled")
+                raise StoppedError(self._stop.reason)
+            if ended.status not in job.spec.retry_on or retried >= job.spec.retries:
+                return ended
+            retried += 1
+
+    async def settle_open_tries(self) -> None:
+        """End the tries an earlier driver left open: adopt what they wrote, or count them as lost.
+
+        A try whose process is still alive is waited for, and killed after ``ADOPTION`` seconds.
+        """
+        left = [task for task in self._state.tasks.values() if task.open is not None]
+        await asyncio.gather(*(self._settle(task) for task in left))
+
+    @property
+    def _state(self) -> CampaignState:
+        return self._recorder.state
+
+    def _contract(self, task: str) -> Contract:
+        return self._simulation_contract if task == SIMULATION else verifier_contract
+
+    async def _settle(self, task: TaskState) -> None:
+        started = task.open
+        assert started is not None
+        directory = self._place.directory(started.task, started.candidate, started.attempt)
+        began = await asyncio.to_thread(_ended, directory)
+        result = read_result(directory)
+        if result is None:
+            # Nobody saw it end: if it ran, it was from its start until now at the longest.
+            ran = max(0.0, time.time() - task.opened_at) if began else 0.0
+            ran = min(ran, started.reserved * 3600 / started.nodes)
+            result = TaskResult(TaskStatus.CANCELLED, reason=KILLED, seconds=ran)
+        adopted = result.status is not TaskStatus.CANCELLED
+        result = _held_to(self._contract(started.task), result)
+        await self._recorder.record(_ending(started, result, adopted=adopted))
+
+    async def _attempt(self, job: Job, candidate: str) -> TaskEnded:
+        cost = worst_case(job.spec)
+        wanted = dict.fromkeys(job.caps, cost)
+        await self._wait_for_room(wanted)
+        known = self._state.tasks.get((job.name, candidate), TaskState())
+        started = TaskStarted(
+            task=job.name,
+            candidate=candidate,
+            attempt=known.tries + 1,
+            round=job.round,
+            slot=job.slot,
+            nodes=job.spec.nodes,
+            reserved=cost,
+        )
+        task = self._build(job, started.attempt)
+        self._in_flight += 1
+        try:
+            with self._holding(wanted):
+                await self._recorder.record(started)
+            result = _held_to(self._contract(job.name), await self._execute(task, job.caps))
+            ended = _ending(started, result)
+            await self._recorder.record(ended)
+        finally:
+            self._in_flight -= 1
+            self._settled.set()
+        return ended
+
+    def _build(self, job: Job, attempt: int) -> Task:
+        """The task, rendered; a template that was broken since preflight fails the run by name."""
+        try:
+            return build_task(job.name, job.spec, job.point, self._place, attempt)
+        except (OSError, ValueError) as error:
+            self._stop.request(f"{job.name}: {error}", JobOutcome.FAILED)
+            raise StoppedError(self._stop.reason) from error
+
+    async def _execute(self, task: Task, caps: Collection[str]) -> TaskResult:
+        if not self._may_start(caps):  # a stop came while its start was written down
+            return TaskResult(TaskStatus.CANCELLED, reason=self._stop.reason)
+        began = time.monotonic()
+        running = asyncio.ensure_future(self._executors.run(task))
+        try:
+            with self._stop.cancels(running):
+                await asyncio.wait({running})
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
+        finished = read_result(task.directory) if running.cancelled() else running.result()
+        if finished is not None:
+            return finished
+        seconds = time.monotonic() - began if was_started(task.directory) else 0.0
+        seconds = min(seconds, task.resources.walltime + KILL_GRACE)  # it may have waited long
+        return TaskResult(TaskStatus.CANCELLED, reason=self._stop.reason, seconds=seconds)
+
+    async def _wait_for_room(self, wanted: Mapping[str, float]) -> None:
+        """Return once the worst case fits under every cap; what runs now may yet free some."""
+        while True:
+            if not self._may_start(wanted):
+                raise StoppedError(self._stop.reason)
+            whole = {cap: amount + self._held[cap] for cap, amount in wanted.items()}
+            blocked = blocking(self._state.usage, self._budgets, whole)
+            if blocked is None:
+                return
+            if self._in_flight == 0:
+                self._end_by(blocked)
+                raise StoppedError(self._stop.reason)
+            self._settled.clear()
+            await self._settled.wait()
+
+    def _may_start(self, caps: Collection[str]) -> bool:
+        """Whether a task that draws on ``caps`` may start; a spent cap stops only what needs it."""
+        if not self._stop.requested.is_set():
+            return True
+        return bool(self._spent) and self._spent not in caps and not self._stop.signalled
+
+    def _end_by(self, blocked: Exhausted) -> None:
+        if not self._stop.requested.is_set():
+            self._spent = blocked.cap
+        outcome = JobOutcome.STOPPED if blocked.per == "job" else JobOutcome.DONE
+        self._stop.request(str(blocked), outcome)
+        self._settled.set()
+
+    @contextmanager
+    def _holding(self, amounts: Mapping[str, float]) -> Iterator[None]:
+        """Count amounts as spoken for until the event that reserves them is in the state."""
+        self._holds += 1
+        for cap, amount in amounts.items():
+            self._held[cap] += amount
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            for cap, amount in amounts.items():
+                self._held[cap] -= amount
+            if not self._holds:
+                self._held.clear()  # sums of floats leave a rest; what nothing holds is nothing
+
+
+def _ended(directory: Path) -> bool:
+    """Return when nobody works on a try of an earlier driver, or ever will; whether it ran."""
+    if not was_started(directory) and not ask_to_end(directory):
+        return False
+    make_sure_it_ended(directory, ADOPTION)
+    return True
+
+
+def _final(known: TaskState, spec: TaskConfig) -> TaskEnded | None:
+    """The end that stands, None while another try is due."""
+    last = known.last
+    if last is None or last.status == TaskStatus.CANCELLED:
+        return None
+    due = last.status in spec.retry_on and _retries_used(known, spec) <= spec.retries
+    return None if due else last
+
+
+def _retries_used(known: TaskState, spec: TaskConfig) -> int:
+    """Failed tries that count against ``retries``; a try our own driver ended does not."""
+    return sum(ended.status in spec.retry_on for ended in known.ended)
+
+
+def _held_to(contract: Contract, result: TaskResult) -> TaskResult:
+    if result.status is not TaskStatus.DONE or not (wrong := contract(result.value)):
+        return result
+    return TaskResult(
+        TaskStatus.UNREADABLE,
+        reason=wrong,
+        exit_code=result.exit_code,
+        log_tail=result.log_tail,
+        seconds=result.seconds,
+        host=result.host,
+    )
+
+
+def _ending(started: TaskStarted, result: TaskResult, *, adopted: bool = False) -> TaskEnded:
+    return TaskEnded(
+        task=started.task,
+        candidate=started.candidate,
+        attempt=started.attempt,
+        status=result.status.value,
+        spent=started.nodes * result.seconds / 3600,
+        seconds=result.seconds,
+        value=pack(result.value),
+        reason=text(result.reason),
+        exit_code=result.exit_code,
+        host=result.host,
+        adopted=adopted,
+    )
