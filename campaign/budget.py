@@ -36,16 +36,21 @@ class Usage:
         return self.counters.get(cap) or Counter()
 
     def reserve(self, cap: str, amount: float) -> None:
-        counter = self.counters.setdefault(cap, Counter())
+        counter = self._used(cap)
         counter.open += 1
         counter.reserved += amount
 
     def settle(self, cap: str, reserved: float, spent: float) -> None:
-        counter = self.counters.setdefault(cap, Counter())
+        counter = self._used(cap)
         counter.open -= 1
         # Sums of floats leave a rest; what nothing holds is nothing.
         counter.reserved = counter.reserved - reserved if counter.open > 0 else 0.0
         counter.spent += spent
+
+    def _used(self, cap: str) -> Counter:
+        if cap not in self.counters:
+            self.counters[cap] = Counter()
+        return self.counters[cap]
 
     def new_job(self) -> None:
         for counter in self.counters.values():

@@ -124,9 +124,6 @@ def resume(run: Path) -> None:
 
     Nothing accepted is asked for again, and no finished task is run again.
     """
-    from campaign.status import load
-
-    load(run)  # names what is wrong before anything starts
     _drive(run.absolute(), None)
 
 
@@ -220,11 +217,11 @@ def _drive(directory: Path, created: RunCreated | None) -> NoReturn:
     from campaign.configfile import config_from_mapping
     from campaign.drive import RunDirError, drive
     from campaign.model import JobOutcome
-    from campaign.status import load
+    from campaign.status import config_at
     from campaign.summary import summary
     from campaign.view import view
 
-    config = config_from_mapping(created.config) if created else load(directory)[1]
+    config = config_from_mapping(created.config) if created else config_at(directory)
     console = Console()
     try:
         with view(console, config) as show:

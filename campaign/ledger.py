@@ -13,13 +13,14 @@ import gc
 import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import msgspec
 
-from campaign.events import VERSION, Entry, Event
+from campaign.events import VERSION, Entry, Event, RunCreated
 from campaign.lock import WriterLock
 
 NAME = "ledger.jsonl"
@@ -145,29 +146,61 @@ def read(directory: Path) -> list[Entry]:
     return _parse(directory / NAME)[0]
 
 
-def _parse(path: Path) -> tuple[list[Entry], int]:
+def created(directory: Path) -> RunCreated | None:
+    """The first event of the run in ``directory``, None when no line of it is whole.
+
+    Costs nothing, however long the ledger is; raises :class:`LedgerError` as :func:`read` does.
+    """
+    path = directory / NAME
+    with _opened(path) as file:
+        line = file.readline()
+    _check_version(path, line)
+    if not line.endswith(b"\n"):
+        return None
     try:
-        data = path.read_bytes()
+        event = msgspec.json.decode(line, type=Entry).event
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LedgerError(f"{path}: line 1 does not read: {error}") from error
+    return event if isinstance(event, RunCreated) else None
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Make events without a look for garbage at every thousandth, which would be half the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            yield file
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NoLedgerError(
-            f"{path.parent}: holds no run; give a directory with a {NAME}"
-        ) from error
+        message = f"{path.parent}: holds no run; give a directory with a {NAME}"
+        raise NoLedgerError(message) from error
     except OSError as error:
         raise LedgerError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _parse(path: Path) -> tuple[list[Entry], int]:
+    with _opened(path) as file:
+        data = file.read()
     if (zero := data.find(b"\0")) >= 0:
         data = _before_zeros(path, data, zero)
     end = data.rfind(b"\n") + 1  # what follows was cut off by a kill
     _check_version(path, data[: data.find(b"\n") + 1])
     decoder = msgspec.json.Decoder(Entry)
-    collecting = gc.isenabled()
-    gc.disable()  # a collection at every thousandth new event would be most of the time
     try:
-        entries = decoder.decode_lines(data[:end])
+        with uncollected():
+            entries = decoder.decode_lines(data[:end])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _located(path, data[:end], decoder) from error
-    finally:
-        if collecting:
-            gc.enable()
     for number, entry in enumerate(entries, start=1):
         if entry.n != number:
             raise LedgerError(f"{path}: line {number} holds event {entry.n}; lines are missing")

@@ -14,6 +14,7 @@ from campaign import events
 from campaign.budget import Usage
 from campaign.contract import rejects
 from campaign.events import Entry
+from campaign.ledger import uncollected
 from campaign.model import SIMULATION, Disposition
 from campaign.space import Point, content_hash
 
@@ -71,7 +72,7 @@ class CampaignState:
 
     def apply(self, entry: Entry) -> None:
         self.changed_at = entry.t
-        self._apply(entry.event)
+        _handler(type(entry.event))(self, entry.event)
 
     def round(self, number: int) -> RoundState:
         return self.rounds.setdefault(number, RoundState())
@@ -165,11 +166,16 @@ class CampaignState:
         self.round(event.round).ended = True
 
 
+# Bound once: looked up through an instance, every call would wrap the method anew.
+_handler = vars(CampaignState)["_apply"].dispatcher.dispatch
+
+
 def fold(entries: Iterable[Entry]) -> CampaignState:
     """Replay a ledger."""
     state = CampaignState()
-    for entry in entries:
-        state.apply(entry)
+    with uncollected():
+        for entry in entries:
+            state.apply(entry)
     return state
 
 

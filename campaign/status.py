@@ -27,7 +27,8 @@ from typing import Any
 
 from campaign.config import CampaignConfig
 from campaign.configfile import config_from_mapping
-from campaign.ledger import LedgerError, read
+from campaign.events import RunCreated
+from campaign.ledger import LedgerError, created, read
 from campaign.lock import alive_holder
 from campaign.observations import best, observations, unanswered
 from campaign.state import CampaignState, fold
@@ -44,9 +45,18 @@ def load(run_dir: Path) -> tuple[CampaignState, CampaignConfig]:
 
 def config_of(state: CampaignState, run_dir: Path) -> CampaignConfig:
     """The config a run was created with; ``LedgerError`` when the ledger is empty."""
-    if state.run is None:
+    return _config(state.run, run_dir)
+
+
+def config_at(run_dir: Path) -> CampaignConfig:
+    """The config of the run in ``run_dir``, without reading what happened since."""
+    return _config(created(run_dir), run_dir)
+
+
+def _config(run: RunCreated | None, run_dir: Path) -> CampaignConfig:
+    if run is None:
         raise LedgerError(f"{run_dir}: the ledger is empty; start it with simgate run --run-dir")
-    return config_from_mapping(state.run.config)
+    return config_from_mapping(run.config, f"{run_dir}: the config of this run")
 
 
 def run_state(state: CampaignState, run_dir: Path) -> tuple[str, str]:

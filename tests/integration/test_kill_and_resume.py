@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from campaign.events import TaskEnded
 from campaign.ledger import read
 from campaign.state import fold

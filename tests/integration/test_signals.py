@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from campaign.events import JobEnded, TaskEnded
 from campaign.ledger import read
 from campaign.status import status
@@ -85,7 +86,9 @@ def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
     (folder / "waiting.py").write_text(TASKS)
     os.mkfifo(folder / "running")
     argv = simgate("run", str(folder), "--run-dir", str(tmp_path / "run"), "--set", "stop_grace=1s")
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         wait_until_two_run(folder)
         yield Driver(process, tmp_path / "run", folder)
         process.kill()
@@ -122,7 +125,11 @@ def test_a_stopped_run_is_gone_on_with(driver: Driver) -> None:
     assert driver.ends() == 75
     (driver.folder / "go").touch()
     resumed = subprocess.run(
-        simgate("resume", str(driver.run_dir)), capture_output=True, text=True, timeout=60, check=False
+        simgate("resume", str(driver.run_dir)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     found = status(driver.run_dir)
@@ -139,7 +146,9 @@ def test_a_second_signal_does_not_wait_for_the_grace(driver: Driver) -> None:
     created = json.loads(first)
     created["event"]["config"]["stop_grace"] = "1h"
     ledger.write_text(json.dumps(created) + "\n" + rest)
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         wait_until_two_run(driver.folder)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGUSR1)

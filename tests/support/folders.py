@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from campaign.cli import main
 from click.testing import CliRunner, Result
+
+from campaign.cli import main
 
 MODEL = """
 def bowl(candidate):

@@ -40,7 +40,7 @@ def rejects_right_half(candidate: Mapping[str, Any]) -> dict[str, Any]:
     return {"verdict": "pass", "metrics": {"margin": 0.5 - candidate["x"]}}
 
 
-FUNCTIONS: Mapping[str, Answering] = {
+FUNCTIONS: dict[str, Answering] = {
     "tests:bowl": bowl,
     "tests:passes": passes,
     "tests:rejects": rejects_right_half,

@@ -9,14 +9,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 import running
 from campaign.events import Answered, Filled, Judged, SlotEnded, TaskEnded, TaskStarted
 from campaign.ledger import read
 from campaign.model import SIMULATION, Disposition, JobOutcome
 from campaign.state import fold
 from executors.base import TaskResult, TaskStatus
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 UNSTABLE = {"x": 0.9, "y": 0.5}
@@ -278,13 +279,17 @@ def test_fail_run_ends_with_every_attempt_in_the_message(tmp_path: Path) -> None
 
 
 def test_a_failed_simulation_is_an_observation(tmp_path: Path) -> None:
-    functions = running.FUNCTIONS | {"tests:bowl": lambda c: crashes(c) if c == GOOD[0] else {"loss": 1.0}}
+    functions = running.FUNCTIONS | {
+        "tests:bowl": lambda c: crashes(c) if c == GOOD[0] else {"loss": 1.0}
+    }
     ran = running.run(tmp_path, one_round(), proposer=running.agent(GOOD), functions=functions)
     assert ran.dispositions == ["accepted"] * 3
     assert ran.ending.outcome is JobOutcome.DONE
 
 
-@pytest.mark.parametrize("value", [{"loss": float("inf")}, {"gain": 1.0}, [1.0], None, {"loss": "1"}])
+@pytest.mark.parametrize(
+    "value", [{"loss": float("inf")}, {"gain": 1.0}, [1.0], None, {"loss": "1"}]
+)
 def test_an_answer_without_a_finite_objective_is_unreadable(tmp_path: Path, value: Any) -> None:
     functions = running.FUNCTIONS | {"tests:bowl": lambda _: value}
     ran = running.run(tmp_path, one_round(), proposer=running.agent(GOOD), functions=functions)

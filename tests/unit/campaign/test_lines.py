@@ -1,0 +1,141 @@
+"""Every decision is one line that can be searched; a fallback always says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import running
+from campaign import events
+from campaign.events import Entry, FindingRecord, VerdictRecord
+from campaign.lines import line, number, plain, point_text
+from campaign.state import CampaignState
+
+
+def say(*history: Any) -> str:
+    """The line of the last event."""
+    state = CampaignState()
+    for place, event in enumerate(history, start=1):
+        state.apply(Entry(place, 0.0, event))
+    return line(history[-1], state)
+
+
+START = events.TaskStarted(
+    task="stable", candidate="c", attempt=1, round=2, slot=3, nodes=1, reserved=0.1
+)
+SIMULATION = events.TaskStarted(
+    task="simulation", candidate="c", attempt=1, round=2, slot=3, nodes=1, reserved=0.1
+)
+
+
+def end(task: str, status: str = "done", **more: Any) -> events.TaskEnded:
+    return events.TaskEnded(
+        task=task, candidate="c", attempt=1, status=status, spent=0.0, seconds=1.25, **more
+    )
+
+
+def slot(disposition: str, **more: Any) -> events.SlotEnded:
+    return events.SlotEnded(round=2, slot=3, disposition=disposition, generation=1, **more)
+
+
+REJECT = {"verdict": "reject", "reason": "drifts\n\x1b[31mby 2 %"}
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        ([events.Asked(round=1, generation=2, slots=[0, 2])], "r1 g2 asks for 2 candidates: s0 s2"),
+        (
+            [events.Answered(round=1, generation=1, stage="empty", reason="nothing")],
+            "r1 g1 answer rejected at empty: nothing",
+        ),
+        ([events.Answered(round=1, generation=1, candidates=[])], ""),
+        ([events.Filled(round=1, draw=1, slots=[1], candidates=[])], "r1 the surrogate fills s1"),
+        (
+            [events.Filled(round=1, draw=2, slots=[1], candidates=[])],
+            "r1 the surrogate fills s1, draw 2",
+        ),
+        ([START, end("stable", value={"verdict": "pass"})], "r2 s3 stable passed (1.2 s)"),
+        (
+            [START, end("stable", value=REJECT)],
+            r"r2 s3 rejected by stable: drifts \x1b[31mby 2 % (1.2 s)",
+        ),
+        (
+            [START, end("stable", "lost", reason="gone")],
+            "r2 s3 stable FAILED, lost: gone (1.2 s)",
+        ),
+        (
+            [SIMULATION, end("simulation", value={"loss": 1 / 3, "log": "x"}, adopted=True)],
+            "r2 s3 simulation: loss=0.333333 (1.2 s, adopted)",
+        ),
+        ([slot("accepted", parameters={"x": 0.5, "n": 3})], "r2 s3 accepted x=0.5 n=3"),
+        (
+            [slot("fallback", parameters={"x": 0.5})],
+            "r2 s3 FALLBACK, filled by the surrogate x=0.5",
+        ),
+        (
+            [slot("returned", parameters={"x": 9.0}, reason="slot 3: bounds")],
+            "r2 s3 RETURNED, runs although it was rejected x=9: slot 3: bounds",
+        ),
+        ([slot("tombstone", reason="cap")], "r2 s3 TOMBSTONE, nothing runs: cap"),
+        (
+            [slot("accepted", parameters={"x": 0.5}, unanswered=["a", "b"])],
+            "r2 s3 accepted x=0.5 (validation incomplete: a, b)",
+        ),
+        (
+            [events.Reverified(round=2, slot=3, rejected_by="a", reason="no")],
+            "r2 s3 verified again: rejected by a: no; it no longer counts",
+        ),
+        (
+            [events.Reverified(round=2, slot=3, unanswered=["a"])],
+            "r2 s3 verified again: still no answer from a",
+        ),
+        ([events.Reverified(round=2, slot=3)], "r2 s3 verified again: complete"),
+        ([events.RoundEnded(round=2)], "r2 ended, 0 node-hours spent"),
+        ([events.RoundStarted(round=2)], ""),
+        ([START], ""),
+    ],
+)
+def test_a_decision_in_words(history: list[Any], said: str) -> None:
+    assert say(*history) == said
+
+
+def test_each_rejection_of_a_judgement_is_a_line_of_its_own() -> None:
+    findings = [
+        FindingRecord("type", "domain", "pass"),
+        FindingRecord("bounds", "domain", "reject", "x: 2; at most 1"),
+        FindingRecord("distinct", "domain", "reject", "repeats slot 0"),
+    ]
+    judged = events.Judged(round=1, generation=1, verdicts=[VerdictRecord(1, findings)])
+    assert say(judged).splitlines() == [
+        "r1 s1 rejected by bounds: x: 2; at most 1",
+        "r1 s1 rejected by distinct: repeats slot 0",
+    ]
+
+
+def test_what_others_wrote_is_one_bounded_line_without_control_characters() -> None:
+    said = plain("a\r\n\tb\x1b[2J\x07\u202e" + "c" * 10_000)
+    assert said.startswith("a b\\x1b[2J\\x07\\u202ec")
+    assert len(said) == 300
+    assert said.isprintable()
+
+
+def test_numbers_are_short_and_texts_stay_on_the_line() -> None:
+    assert number(0.123456789) == "0.123457"
+    assert number(float("nan")) == "nan"
+    assert number(5) == "5"
+    assert point_text({"x": 1e-9, "kind": "a\nb"}) == "x=1e-09 kind=a b"
+
+
+def test_every_event_of_a_run_has_words_for_it(tmp_path: Path) -> None:
+    said: list[str] = []
+    running.run(
+        tmp_path,
+        running.config(),
+        proposer=running.agent([{"x": 0.9, "y": 0.1}, {"x": 2}, None]),
+        listeners=[lambda entry, state: said.append(line(entry.event, state))],
+    )
+    assert sum("FALLBACK" in one for one in said) == 6
+    assert any("rejected by stable" in one for one in said)
