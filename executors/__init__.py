@@ -14,6 +14,7 @@ from executors.base import (
     Task,
     TaskResult,
     TaskStatus,
+    Work,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = [
     "Task",
     "TaskResult",
     "TaskStatus",
+    "Work",
     "open_executors",
 ]
 

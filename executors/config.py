@@ -1,7 +1,9 @@
 """The kinds of executor a campaign can name, as typed configuration.
 
-A further kind is one more model with its own ``kind``, joined to :data:`ExecutorConfig`, and one
-more branch in :func:`executors.sites.parsl_config`; nothing else knows the kinds.
+A further kind is one more model with its own ``kind``, joined to :data:`ExecutorConfig`, one more
+branch in :func:`start_timeout` and in :func:`executors.sites.parsl_executor`, and, when its workers
+come from elsewhere than a child process, a provider with what :class:`executors.kernel.Site` asks
+of one. Nothing else knows the kinds.
 """
 
 from __future__ import annotations
@@ -48,3 +50,12 @@ class LocalConfig(_Model):
 
 
 ExecutorConfig: TypeAlias = Annotated[ThreadsConfig | LocalConfig, Field(discriminator="kind")]
+
+
+def start_timeout(config: ExecutorConfig) -> float | None:
+    """Seconds the workers may take to come up; None when they are there at once."""
+    match config:
+        case ThreadsConfig():
+            return None
+        case LocalConfig():
+            return config.start_timeout

@@ -1,4 +1,4 @@
-"""An executor without workers: python tasks run in this process, answers are written as a worker does.
+"""An executor without workers: python tasks run in this process, in an order a test may reverse.
 
 For tests of the loop, where what a task does is a function of the test's own.
 """

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -95,13 +95,14 @@ def answer(candidate: Candidate) -> Any:
 
 
 def raises(candidate: Candidate) -> NoReturn:
-    raise {
+    errors: dict[str, Callable[[], BaseException]] = {
         "keyword_only": lambda: KeywordOnlyError(code=3),
         "plain": lambda: ValueError("density\nis negative"),
         "exit": lambda: SystemExit(3),
-        "interrupt": lambda: KeyboardInterrupt(),
-        "mute": lambda: Mute(),
-    }[candidate["kind"]]()
+        "interrupt": KeyboardInterrupt,
+        "mute": Mute,
+    }
+    raise errors[candidate["kind"]]()
 
 
 def crashes(candidate: Candidate) -> NoReturn:

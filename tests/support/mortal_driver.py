@@ -36,7 +36,7 @@ def main(run_dir: Path, folder: Path, kind: str, nth: int, when: str) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return entries
 
-    campaign.drive.Ledger = MortalLedger  # type: ignore[misc]
+    vars(campaign.drive)["Ledger"] = MortalLedger
     created = None
     if not (run_dir / "ledger.jsonl").exists() or (run_dir / "ledger.jsonl").stat().st_size == 0:
         loaded = load_config(folder)

@@ -1,0 +1,208 @@
+"""The one DataFlowKernel of a run, and the dangerous corners of Parsl around it.
+
+Never the global one of ``parsl.load``. Everything here blocks and belongs into a thread, but for
+:meth:`Kernel.submit` and :meth:`Site.broken`, which return at once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import getpass
+import logging
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, cast
+
+import zmq
+from parsl.dataflow.dflow import DataFlowKernel
+from parsl.executors import HighThroughputExecutor
+from parsl.executors.base import ParslExecutor
+
+from executors import sites
+from executors.config import ExecutorConfig
+from executors.provider import ChildProvider, end_group
+
+_log = logging.getLogger(__name__)
+_END = 5.0  # seconds an interchange may take to end
+
+
+class Site:
+    """One executor of Parsl's that is running, with what is needed to watch and to end it.
+
+    Of a provider it wants that ``cancel`` returns when the blocks are gone, ``exit_code`` of a
+    block that ended, and ``output_tail`` to say why.
+    """
+
+    def __init__(self, executor: ParslExecutor) -> None:
+        self.executor = executor
+        self._ended = False
+
+    def open_block(self) -> None:
+        """Ask for the workers. Raises ``RuntimeError`` when they cannot be asked for."""
+        executor = self.executor
+        if isinstance(executor, HighThroughputExecutor) and not executor.scale_out_facade(1):
+            said = [str(status.message) for status in executor.status_facade.values()]
+            raise RuntimeError(f"no worker pool: {'; '.join(said)}")
+
+    def broken(self) -> str | None:
+        """Why this executor will never answer again; None while it may.
+
+        Parsl itself notices none of these: results of a dead interchange are waited for for ever.
+        """
+        executor = self.executor
+        if self._ended or not isinstance(executor, HighThroughputExecutor):
+            return None
+        interchange = executor.interchange_proc
+        if interchange is not None and interchange.poll() is not None:
+            return f"Parsl's interchange ended ({_how(interchange.returncode)})"
+        provider = _provider(executor)
+        code = provider.exit_code()
+        if code is not None:
+            return f"the worker pool ended ({_how(code)}): {provider.output_tail()[-1000:]}".strip()
+        reader = executor._result_queue_thread
+        if reader is not None and not reader.is_alive():
+            return "Parsl's result thread ended"
+        return None
+
+    def end(self) -> None:
+        """End workers and interchange and everything below them; idempotent, bounded."""
+        executor = self.executor
+        if self._ended or not isinstance(executor, HighThroughputExecutor):
+            return
+        self._ended = True
+        provider = _provider(executor)
+        provider.cancel(list(executor.job_ids_to_block))
+        interchange: subprocess.Popen[bytes] | None = executor.interchange_proc
+        if interchange is not None:
+            interchange.terminate()
+            end_group(interchange, _END)
+        if hasattr(executor, "outgoing_q"):
+            # Closing it would wait for ever to hand its messages to an interchange that is dead.
+            executor.outgoing_q.zmq_socket.setsockopt(zmq.LINGER, 0)
+
+
+class Kernel:
+    """The DataFlowKernel of one run; ``sites`` by label."""
+
+    def __init__(self, configs: Mapping[str, ExecutorConfig], run_dir: Path) -> None:
+        """Values only; :meth:`start` does the work."""
+        self._configs = dict(configs)
+        self._run_dir = run_dir
+        self._dfk: DataFlowKernel | None = None
+        self._closed = False
+        self._generations = dict.fromkeys(configs, 0)
+        self.sites: dict[str, Site] = {}
+
+    def start(self) -> None:
+        """Start the kernel and its executors; nothing is left when this raises."""
+        config = sites.parsl_config(self._configs, self._run_dir, os.getpid())
+        self.sites = {
+            label: Site(executor)
+            for label, executor in zip(self._configs, config.executors, strict=True)
+        }
+        _have_a_name()
+        try:
+            self._dfk = DataFlowKernel(config)
+            if self._closed:
+                raise RuntimeError("closed while it started")
+            for site in self.sites.values():
+                site.open_block()
+        except BaseException:
+            self.close()
+            raise
+
+    def restart(self, label: str) -> None:
+        """Replace an executor that broke by a new one; the old one is ended first."""
+        dfk, old = self._running(), self.sites[label]
+        self.discard(label)  # a no-op for one that was discarded when it broke
+        dfk.executors.pop(old.executor.label, None)
+        self._generations[label] += 1
+        name = sites.parsl_label(label, self._generations[label])
+        new = Site(sites.parsl_executor(name, self._configs[label], os.getpid()))
+        self.sites[label] = new
+        dfk.add_executors([new.executor])
+        new.open_block()
+
+    def discard(self, label: str) -> None:
+        """End an executor that broke, so that nothing of it is left; its futures fail."""
+        site = self.sites[label]
+        _end(site)
+        executor = site.executor
+        if isinstance(executor, HighThroughputExecutor) and not executor.bad_state_is_set:
+            with contextlib.suppress(Exception):  # a future that is already done
+                executor.set_bad_state_and_fail_all(RuntimeError("the executor broke"))
+            with contextlib.suppress(Exception):  # sockets of a half-started executor
+                executor.shutdown(timeout=_END)
+                _close_results(executor)
+
+    def submit(self, label: str, function: Callable[..., object], *args: object) -> Future[Any]:
+        """Hand one call to an executor. Raises when the kernel is closed."""
+        future: Future[Any] = self._running().submit(
+            function,
+            app_args=args,
+            executors=[self.sites[label].executor.label],
+            cache=False,
+            ignore_for_cache=None,
+            app_kwargs={},
+        )
+        return future
+
+    def broken(self) -> str | None:
+        """Why one of the executors will never start or answer; None while all may."""
+        return next(filter(None, (site.broken() for site in self.sites.values())), None)
+
+    def close(self) -> None:
+        """End every executor, then the kernel; idempotent."""
+        self._closed = True
+        dfk, self._dfk = self._dfk, None
+        for label, site in self.sites.items():
+            if dfk is not None:
+                _end(site)
+            else:
+                self.discard(label)  # there is no kernel yet that would close it
+        if dfk is not None and not dfk.cleanup_called:
+            try:
+                dfk.cleanup()
+            finally:
+                atexit.unregister(dfk.atexit_cleanup)
+
+    def _running(self) -> DataFlowKernel:
+        if self._dfk is None:
+            raise RuntimeError("the executors are closed")
+        return self._dfk
+
+
+def _provider(executor: HighThroughputExecutor) -> ChildProvider:
+    return cast(ChildProvider, executor.provider)
+
+
+def _end(site: Site) -> None:
+    try:
+        site.end()
+    except Exception:  # the others are to be ended all the same
+        _log.exception("an executor of Parsl's could not be ended")
+
+
+def _close_results(executor: HighThroughputExecutor) -> None:
+    """Close what Parsl's result thread closes at its end, unless it died."""
+    if not executor.incoming_q.results_receiver.closed:
+        executor.incoming_q.results_receiver.close(0)
+        executor.incoming_q.zmq_context.term()  # type: ignore[no-untyped-call]
+
+
+def _have_a_name() -> None:
+    """Parsl asks for the user's name, which a container's made-up user may not have."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["LOGNAME"] = f"uid{os.getuid()}"
+
+
+def _how(code: int) -> str:
+    return (
+        f"exit code {code}" if 0 <= code <= 128 else f"signal {code - 128 if code > 0 else -code}"
+    )

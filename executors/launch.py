@@ -1,0 +1,71 @@
+"""Launchers and programs: what is there, what to say when it is not. Standard library only."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+from executors.base import CommandWork, MpiWork, Work
+
+
+def default_launcher(ranks: int) -> tuple[str, ...] | None:
+    """``mpiexec -n RANKS`` of the MPI installed beside this interpreter; None without one.
+
+    Not the one on PATH: a launcher of another MPI than mpi4py's starts ranks that do not see
+    each other.
+    """
+    for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
+        launcher = folder / "mpiexec"
+        if os.access(launcher, os.X_OK):
+            return (str(launcher), "-n", str(ranks))
+    return None
+
+
+def check_work(work: Work, folders: Sequence[str] = ()) -> list[str]:
+    """What of ``work`` is missing on this machine: launcher, program, mpi4py; empty when nothing.
+
+    ``folders`` are the places beside PATH where a relative path may lead: the campaign's.
+    Whether functions can be imported is not looked at.
+    """
+    match work:
+        case CommandWork(argv=argv):
+            return _missing("command", argv, folders)
+        case MpiWork(launcher=launcher):
+            found = _missing("launcher", launcher, folders)
+            if importlib.util.find_spec("mpi4py") is None:
+                found.append("mpi4py: not installed; pip install 'simgate[mpi]'")
+            return found
+        case _:
+            return []
+
+
+def _missing(what: str, argv: Sequence[str], folders: Sequence[str]) -> list[str]:
+    name = argv[0] if argv else ""
+    if "/" in name and not Path(name).is_absolute():
+        places = [str(Path(folder, name)) for folder in folders]
+        # What a task renders into its own directory cannot be seen before it runs.
+        if any(os.access(place, os.X_OK) for place in places):
+            return []
+        return [f"{what} {name!r}: not found as {' or '.join(places) or name}; give its full path"]
+    if shutil.which(name):
+        return []
+    if Path(name).is_absolute():
+        why = "is not executable" if Path(name).exists() else "does not exist"
+        return [f"{what} {name!r}: {why}; name a program that can be run"]
+    nearest = difflib.get_close_matches(name, _programs(), n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return [f"{what} {name!r}: not on PATH; install it, or give its full path{hint}"]
+
+
+def _programs() -> list[str]:
+    names: set[str] = set()
+    for folder in os.get_exec_path():
+        if Path(folder).is_dir():
+            names.update(entry.name for entry in os.scandir(folder))
+    return sorted(names)

@@ -1,0 +1,96 @@
+"""Parsl's LocalProvider without its shell.
+
+The original builds a bash line around the run directory's path unquoted, finds the block again
+through ``ps`` and ``grep``, and notices its end only at a five-second poll. Here a block is a child
+process: started from an argv list, in the run directory, and asked directly whether it lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from parsl.jobs.states import JobState, JobStatus
+from parsl.providers import LocalProvider
+
+from executors import processes
+
+_END = 5.0  # seconds a cancelled block may take to kill what is below it
+
+
+def end_group(leader: subprocess.Popen[bytes], seconds: float) -> None:
+    """Give a process that was told to end its time, then kill what is left of its group.
+
+    The leader is a lifeline and kills all that is below it, unless it was killed itself.
+    """
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        leader.wait(seconds)
+    processes.kill_group(leader.pid)
+    leader.wait()
+
+
+class ChildProvider(LocalProvider):
+    """One block = one child process of the driver, in the folder above ``script_dir``."""
+
+    def __init__(self) -> None:
+        super().__init__(  # type: ignore[no-untyped-call]
+            nodes_per_block=1, init_blocks=1, min_blocks=0, max_blocks=1
+        )
+        self._blocks: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def status_polling_interval(self) -> int:
+        """Never polled by Parsl: its poller waits without limit for an interchange that died."""
+        return 0
+
+    def submit(self, command: str, tasks_per_node: int, job_name: str = "block") -> str:  # noqa: ARG002
+        """Start ``command``; its output goes to ``JOB_NAME.out``. Answers the process id."""
+        scripts = self._scripts()
+        with (scripts / f"{job_name}.out").open("ab") as output:
+            block = subprocess.Popen(
+                shlex.split(command),
+                cwd=scripts.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._blocks[str(block.pid)] = block
+        return str(block.pid)
+
+    def status(self, job_ids: Sequence[object]) -> list[JobStatus]:
+        """The state of each block, with the exit code of those that ended."""
+        return [self._status(str(job)) for job in job_ids]
+
+    def cancel(self, job_ids: Sequence[object]) -> list[bool]:
+        """End blocks; when this returns they are gone."""
+        ending = [self._blocks[str(job)] for job in job_ids]
+        for block in ending:
+            block.terminate()
+        for block in ending:
+            end_group(block, _END)
+        return [True for _ in ending]
+
+    def exit_code(self) -> int | None:
+        """Exit code of a block that ended; None while all live."""
+        codes = [block.poll() for block in self._blocks.values()]
+        return next((code for code in codes if code is not None), None)
+
+    def output_tail(self) -> str:
+        """The end of what the blocks printed: why they ended, when they did."""
+        logs = sorted(self._scripts().glob("*.out"))
+        return "\n".join(log.read_text(errors="replace")[-2000:] for log in logs).strip()
+
+    def _scripts(self) -> Path:
+        """A folder of the run directory; the kernel names it before it starts anything."""
+        if self.script_dir is None:
+            raise RuntimeError("the provider is not part of a kernel yet")
+        return Path(self.script_dir)
+
+    def _status(self, job: str) -> JobStatus:
+        code = self._blocks[job].poll()
+        if code is None:
+            return JobStatus(JobState.RUNNING)
+        return JobStatus(JobState.COMPLETED if code == 0 else JobState.FAILED, exit_code=code)
