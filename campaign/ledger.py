@@ -1,7 +1,7 @@
 """The ledger: append-only, durable, one writer; the only truth of a run.
 
-``append`` returns when its events are on disk. While a driver writes, the file ends in zeros: an
-append into space the file has already is durable sooner than one that makes it longer. Zeros, and
+``append`` returns when its events are on disk. While a driver writes, the file ends in empty lines:
+an append into space the file has already is durable sooner than one that makes it longer. They, and
 what a kill cut off, are dropped when the ledger is next opened for writing and passed over by
 readers; anything else that does not read is :class:`LedgerError`, never skipped.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from campaign.lock import WriterLock
 
 NAME = "ledger.jsonl"
 SPACE = 1 << 20  # bytes the file is made longer at a time
+_SPACE = re.compile(rb"\n?\x00+|\n{2,}")  # ours, or what a file system leaves of a lost write
 
 
 class LedgerError(Exception):
@@ -46,7 +48,7 @@ class Ledger:
         self._file = -1
         self._next = 1
         self._end = 0  # bytes that are whole and durable
-        self._size = 0  # bytes of the file, zeros included
+        self._size = 0  # bytes of the file, space included
         self._closed = "is not open"  # why nothing can be appended, "" when it can
         self._turn = threading.Lock()  # a caller that gave up may have left an append behind
 
@@ -111,13 +113,13 @@ class Ledger:
         self._closed = ""
 
     def _make_space(self, wanted: int) -> None:
-        """Zeros, durable with the append that follows. Where they find no room, the append may."""
+        """Empty lines, durable with the append that follows; where they find no room, it may."""
         if self._end + wanted <= self._size:
             return
-        zeros = bytes(wanted + SPACE)
+        space = b"\n" * (wanted + SPACE)
         with contextlib.suppress(OSError):
-            _write_all(self._file, zeros, self._size)
-        self._size = max(self._size + len(zeros), self._end + wanted)
+            _write_all(self._file, space, self._size)
+        self._size = max(self._size + len(space), self._end + wanted)
 
     def _give_up(self, error: OSError) -> None:
         """What a failed sync left on disk is unknown: take it back, and append nothing after it."""
@@ -191,36 +193,47 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _parse(path: Path) -> tuple[list[Entry], int]:
     with _opened(path) as file:
         data = file.read()
-    if (zero := data.find(b"\0")) >= 0:
-        data = _before_zeros(path, data, zero)
-    end = data.rfind(b"\n") + 1  # what follows was cut off by a kill
+    data = _whole_lines(path, data)
+    end = len(data)
     _check_version(path, data[: data.find(b"\n") + 1])
     decoder = msgspec.json.Decoder(Entry)
     try:
         with uncollected():
-            entries = decoder.decode_lines(data[:end])
+            entries = decoder.decode_lines(data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _located(path, data[:end], decoder) from error
+        raise _located(path, data, decoder) from error
     for number, entry in enumerate(entries, start=1):
         if entry.n != number:
             raise LedgerError(f"{path}: line {number} holds event {entry.n}; lines are missing")
     return entries, end
 
 
-def _before_zeros(path: Path, data: bytes, zero: int) -> bytes:
-    """What was written before the first zero byte.
+def _whole_lines(path: Path, data: bytes) -> bytes:
+    """The lines that were written whole: without the space after them, and without a torn last one.
 
     Of an append that was on its way when the power failed, the disk may have kept the end without
     the beginning. Its lines bear one time stamp; lines of more than one were durable once.
     """
-    stamps = set()
-    for line in data[zero:].replace(b"\0", b"").splitlines():
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            stamps.add(msgspec.json.decode(line, type=_Stamp).t)
-    if len(stamps) > 1:
-        number = data.count(b"\n", 0, zero) + 1
-        raise LedgerError(f"{path}: line {number} does not read: it holds zeros")
-    return data[:zero]
+    places = [
+        place for place in (data.find(b"\n\n"), data.find(b"\n\0"), data.find(b"\0")) if place >= 0
+    ]
+    if places and (gap := _SPACE.match(data, min(places))):
+        stamps = {_stamp(line) for line in _SPACE.sub(b"\n", data[gap.end() :]).splitlines()}
+        if len(stamps - {None}) > 1:
+            number = data.count(b"\n", 0, gap.start()) + 1
+            raise LedgerError(f"{path}: line {number} does not read: part of it is missing")
+        data = data[: gap.start()] + b"\n" * data.startswith(b"\n", gap.start())
+    data = data[: data.rfind(b"\n") + 1]
+    last = data.rfind(b"\n", 0, -1) + 1
+    return data if _stamp(data[last:]) is not None else data[:last]
+
+
+def _stamp(line: bytes) -> float | None:
+    """When a line was written, None for what is no line."""
+    try:
+        return msgspec.json.decode(line, type=_Stamp).t
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 class _Stamp(msgspec.Struct):

@@ -86,6 +86,8 @@ def _task(event: events.TaskEnded, state: CampaignState) -> str:
     tries = state.tasks[event.task, event.candidate]
     where = f"r{tries.round} s{tries.slot}"
     took = f"({event.seconds:.1f} s{', adopted' if event.adopted else ''})"
+    if event.status == "cancelled":
+        return f"{where} {event.task} cut off: {plain(event.reason)} {took}"
     if event.status != "done":
         return f"{where} {event.task} FAILED, {event.status}: {plain(event.reason)} {took}"
     if event.task == SIMULATION:

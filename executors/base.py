@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 KILL_GRACE = 5.0
 """Seconds after its walltime by which no process of a try is alive; what a try costs at most."""
@@ -34,7 +34,7 @@ class TaskStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PythonWork:
-    """``module:function`` called as ``function(candidate, **arguments)`` in a worker's warm process."""
+    """``module:function`` called as ``function(candidate, **arguments)`` on a worker."""
 
     function: str
     arguments: Mapping[str, Json] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One try of one piece of work, fully rendered: nothing in it needs the config to be understood."""
+    """One try of one piece of work, fully rendered: nothing in it needs the config."""
 
     id: str  # unique in the run, for instance ``short_run-1f0c…/try-1``
     directory: Path  # absolute; made by the worker, used by this try alone

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 
 
 def check_functions(names: Sequence[str], folder: str, seconds: float = 120.0) -> Mapping[str, str]:
-    """Import every ``module:function``, looking in ``folder`` first; why not, for those that fail."""
+    """Import every ``module:function``, in ``folder`` first; why not, for those that fail."""
     if not names:
         return {}
-    argv = [sys.executable, __file__, folder, *names]
+    argv = [sys.executable, "-P", __file__, folder, *names]
     try:
         ran = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
@@ -49,7 +49,7 @@ def trouble(function: str) -> str:
 
 
 def main(folder: str, functions: list[str]) -> None:
-    sys.path[0] = folder  # in place of this file's own folder
+    sys.path.insert(0, folder)
     answer = os.dup(1)
     os.dup2(2, 1)  # what an import prints is not our answer
     reasons = {function: reason for function in functions if (reason := trouble(function))}

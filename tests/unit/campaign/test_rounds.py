@@ -66,7 +66,7 @@ def test_a_verifier_never_sees_what_a_domain_check_rejected(tmp_path: Path) -> N
     points = [ran.state.points[one.candidate] for one in started]
     assert OUTSIDE not in points
     assert points[:2] == GOOD[:2]
-    assert all(0 <= point["y"] <= 1 for point in points)  # what the fallback drew
+    assert all(0 <= float(point["y"]) <= 1 for point in points)  # what the fallback drew
 
 
 def test_what_no_proposal_could_fill_is_filled_by_the_surrogate(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_an_answer_without_a_finite_objective_is_unreadable(tmp_path: Path, valu
     assert all("loss" in e.reason for e in ends)
 
 
-CANDIDATE = st.one_of(
+CANDIDATE: st.SearchStrategy[Any] = st.one_of(
     st.fixed_dictionaries(
         {
             "x": st.floats(-0.2, 1.2) | st.just(float("nan")),
