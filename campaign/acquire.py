@@ -49,7 +49,7 @@ class Below:
         steep = np.exp(log_ndtr(u) - log_h)  # d log h / du
         return log_h + np.log(sd), -steep / sd, (1.0 - steep * u) / sd
 
-    def belief(self, mean: float, sd: float, turn: int) -> float:
+    def belief(self, mean: float, sd: float, turn: int) -> float:  # noqa: ARG002
         return mean
 
     def after(self, believed: float) -> Below:
@@ -58,7 +58,7 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Improvement ``max(0, distance - |y - target|)`` with ``y`` the output that ``warp`` maps to z."""
+    """Improvement ``max(0, distance - |y - target|)``; ``warp`` maps the output ``y`` to z."""
 
     target: float
     distance: float

@@ -138,7 +138,7 @@ class _Float:
         steps = range(self.first, self.first + self.levels)
         return sorted({self.unit(step / 10**PLACES) for step in steps})
 
-    def near(self, unit: float) -> list[float]:
+    def near(self, unit: float) -> list[float]:  # noqa: ARG002
         return []
 
 

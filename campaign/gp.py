@@ -1,14 +1,17 @@
 """A Gaussian process with noise: Matern-5/2, one length per parameter, MAP hyperparameters.
 
-Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), chapters 2, 4 and 5.
-Everything works on features in the unit cube and on values of mean 0 and variance 1.
+Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), chapters 2, 4 and 5;
+its section 2.7 for the trend: a constant, a slope and a bend per feature with Gaussian weights,
+so that the process knows a bowl from few points and does not promise the average of the (good)
+points seen in a far corner. Everything works on features in the unit cube and on values of mean
+0 and variance 1.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +21,22 @@ from scipy.optimize import minimize
 Array = NDArray[np.float64]
 
 _SQRT5 = math.sqrt(5.0)
+_LEVEL = 1.0  # prior variance of the constant
+_SLOPE = 0.5  # of a slope's weight beside a bend's
 _FLOOR = 1e-7  # least noise variance, and so the condition of the kernel matrix
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Gaussians over the logs of the lengths, the signal and the noise."""
+    """Gaussians over the logs of the hyperparameters."""
 
     length_mean: float
     length_sd: float
     signal_sd: float = 1.0
     noise_mean: float = math.log(1e-5)
     noise_sd: float = 3.0
+    trend_mean: float = math.log(0.02)
+    trend_sd: float = 1.0
 
     @classmethod
     def of_outputs(cls, dimensions: int) -> Prior:
@@ -44,6 +51,7 @@ class Hyper:
     lengths: Array  # (parameters,)
     signal: float  # variance of the process
     noise: float  # variance of an observation about it
+    trend: float  # variance of a bend's weight
 
 
 def fit(
@@ -56,15 +64,14 @@ def fit(
     """
     d = int(groups[-1]) + 1
     problem = _Evidence(x, z, groups, prior)
-    short = np.full(d, 0.3 * d**0.25)
-    starts = starts or (Hyper(short, 1.0, 1e-4), Hyper(np.full(d, math.exp(prior.length_mean)), 1.0, 1e-2))
-    bounds = [(math.log(5e-3), math.log(1e3))] * d
-    bounds += [(math.log(1e-2), math.log(1e2)), (math.log(_FLOOR), math.log(2.0))]
+    likely = Hyper(np.full(d, math.exp(prior.length_mean)), 1.0, 1e-2, math.exp(prior.trend_mean))
+    starts = starts or (replace(likely, lengths=np.full(d, 0.3 * d**0.25), noise=1e-4), likely)
+    bounds = np.log([(5e-3, 1e3)] * d + [(1e-2, 1e2), (_FLOOR, 2.0), (1e-6, 1e3)])
     ends = []
     for start in starts:
         found = minimize(
             problem,
-            np.log([*start.lengths, start.signal, start.noise]),
+            np.log([*start.lengths, start.signal, start.noise, start.trend]),
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
@@ -72,21 +79,24 @@ def fit(
         )
         ends.append((float(found.fun), found.x))
     theta = min(ends, key=lambda end: end[0])[1]
-    return Hyper(np.exp(theta[:d]), math.exp(theta[d]), math.exp(theta[d + 1]))
+    return Hyper(np.exp(theta[:d]), *np.exp(theta[d:]).tolist())
 
 
 class _Evidence:
-    """Negative log posterior of (log lengths, log signal, log noise) and its gradient."""
+    """Negative log posterior of the logs of (lengths, signal, noise, trend), and its gradient."""
 
     def __init__(self, x: Array, z: Array, groups: NDArray[np.int64], prior: Prior) -> None:
         self.x, self.z, self.groups, self.prior = x, z, groups, prior
         self.d = int(groups[-1]) + 1
+        basis = _basis(x)
+        self.basis = basis @ basis.T
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        lengths, signal, noise = theta[: self.d], math.exp(theta[-2]), math.exp(theta[-1])
+        lengths = theta[: self.d]
+        signal, noise, trend = np.exp(theta[self.d :]).tolist()
         scaled = self.x / np.exp(lengths)[self.groups]
         shape, slope = _matern(_squared(scaled, scaled))
-        kernel = signal * shape
+        kernel = signal * shape + trend * self.basis + _LEVEL
         kernel.flat[:: len(kernel) + 1] += noise
         lower, trouble = dpotrf(kernel, lower=1)
         if trouble:
@@ -101,14 +111,15 @@ class _Evidence:
         pulled = weights * (signal * slope)
         columns = pulled.sum(1) @ scaled**2 - np.einsum("ij,ij->j", scaled, pulled @ scaled)
         gradient[: self.d] = np.bincount(self.groups, 2.0 * columns, self.d)
-        gradient[-2] = np.sum(weights * shape) * signal
-        gradient[-1] = np.trace(weights) * noise
+        gradient[-3] = np.vdot(weights, shape) * signal
+        gradient[-2] = np.trace(weights) * noise
+        gradient[-1] = np.vdot(weights, self.basis) * trend
         return self._with_prior(theta, value, gradient)
 
     def _with_prior(self, theta: Array, value: float, gradient: Array) -> tuple[float, Array]:
         p = self.prior
-        centre = np.concatenate([np.full(self.d, p.length_mean), [0.0, p.noise_mean]])
-        sd = np.concatenate([np.full(self.d, p.length_sd), [p.signal_sd, p.noise_sd]])
+        centre = np.concatenate([np.full(self.d, p.length_mean), [0.0, p.noise_mean, p.trend_mean]])
+        sd = np.concatenate([np.full(self.d, p.length_sd), [p.signal_sd, p.noise_sd, p.trend_sd]])
         off = (theta - centre) / sd
         return float(value + 0.5 * off @ off), gradient + off / sd
 
@@ -123,7 +134,8 @@ class Posterior:
         self.scale = 1.0 / hyper.lengths[groups]
         self.hyper, self.groups = hyper, groups
         self.x, self.z = x * self.scale, z
-        kernel = hyper.signal * _matern(_squared(self.x, self.x))[0]
+        self.basis = _basis(x)
+        kernel = self.cross(x)
         kernel.flat[:: len(kernel) + 1] += hyper.noise
         lower, trouble = dpotrf(kernel, lower=1)
         if trouble:
@@ -133,27 +145,43 @@ class Posterior:
 
     def cross(self, x: Array, last: int = 0) -> Array:
         """``(observations, len(x))`` prior covariances; of the ``last`` observations only."""
-        return self.hyper.signal * _matern(_squared(self.x[-last:], x * self.scale))[0]
+        out = self.hyper.signal * _matern(_squared(self.x[-last:], x * self.scale))[0]
+        out += self.hyper.trend * (self.basis[-last:] @ _basis(x).T) + _LEVEL
+        return out
+
+    def variance(self, x: Array) -> Array:
+        """Prior variance of the process at ``x``."""
+        out: Array = np.square(_basis(x)).sum(1) * self.hyper.trend
+        return out + (self.hyper.signal + _LEVEL)
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the process (noise not in it) at ``x``."""
         cross = self.cross(x)
-        return cross.T @ self.alpha, self.deviation(np.square(self.whiten @ cross).sum(0))
-
-    def deviation(self, explained: Array) -> Array:
-        return np.sqrt(np.maximum(self.hyper.signal - explained, 1e-12 * self.hyper.signal))
+        explained = np.square(self.whiten @ cross).sum(0)
+        return self.alpha @ cross, deviation(self.variance(x), explained)
 
     def slopes(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """``predict`` with the gradients of both, ``(len(x), columns)``."""
-        scaled = x * self.scale
+        scaled, basis = x * self.scale, _basis(x)
         shape, slope = _matern(_squared(scaled, self.x))
-        cross = self.hyper.signal * shape
+        cross = self.hyper.signal * shape + self.hyper.trend * (basis @ self.basis.T) + _LEVEL
         half = cross @ self.whiten.T
-        sd = self.deviation(np.square(half).sum(1))
+        solved = half @ self.whiten
+        sd = deviation(self.variance(x), np.square(half).sum(1))
         pull = -self.hyper.signal * slope
         by_mean = self._pulled(scaled, pull * self.alpha)
-        by_sd = -self._pulled(scaled, pull * (half @ self.whiten)) / sd[:, None]
-        return cross @ self.alpha, sd, by_mean, by_sd
+        by_mean += self._trending(x, self.alpha @ self.basis)
+        by_sd = self._trending(x, basis - solved @ self.basis)
+        by_sd -= self._pulled(scaled, pull * solved)
+        return cross @ self.alpha, sd, by_mean, by_sd / sd[:, None]
+
+    def _trending(self, x: Array, weights: Array) -> Array:
+        """Derivative of ``trend * basis(x) @ weights``."""
+        d = x.shape[1]
+        out: Array = (8.0 * x - 4.0) * weights[..., d:]
+        out += 2.0 * _SLOPE * weights[..., :d]
+        out *= self.hyper.trend
+        return out
 
     def _pulled(self, scaled: Array, weights: Array) -> Array:
         out: Array = (scaled * weights.sum(1)[:, None] - weights @ self.x) * self.scale
@@ -168,9 +196,10 @@ class Posterior:
         """With one more observation: a row appended to the factor and its inverse."""
         more = Posterior.__new__(Posterior)
         more.hyper, more.groups, more.scale = self.hyper, self.groups, self.scale
+        more.basis = np.vstack([self.basis, _basis(x[None])])
         more.x, more.z = np.vstack([self.x, x * self.scale]), np.append(self.z, z)
         row = self.whiten @ self.cross(x[None])[:, 0]
-        left = self.hyper.signal + self.hyper.noise - row @ row
+        left = float(self.variance(x[None])[0]) + self.hyper.noise - row @ row
         corner = 1.0 / math.sqrt(max(left, self.hyper.noise))
         n = len(row)
         more.whiten = np.zeros((n + 1, n + 1))
@@ -184,6 +213,17 @@ class Posterior:
         """Mean and standard deviation of each observation given the others (5.12 of the book)."""
         diagonal = np.square(self.whiten).sum(0)
         return self.z - self.alpha / diagonal, 1.0 / np.sqrt(diagonal)
+
+
+def deviation(variance: Array, explained: Array) -> Array:
+    """Standard deviation left of a prior variance."""
+    return np.sqrt(np.maximum(variance - explained, 1e-12 * variance))
+
+
+def _basis(x: Array) -> Array:
+    """Slopes and bends of the trend, ``(len(x), 2 columns)``."""
+    u = 2.0 * x - 1.0
+    return np.concatenate([_SLOPE * u, np.square(u) - 1.0 / 3.0], axis=1)
 
 
 def _squared(a: Array, b: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ Groups = NDArray[np.int64]
 FIT_POINTS = 300  # hyperparameters are fitted to at most this many trials,
 _DOUBT = math.log(0.98)
 _SHUNNED = 30.0
-_CAUTION = 2.0
+_CAREFUL = 1.65  # the quantile of 0.95
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 MODEL_POINTS = 1000  # and predictions rest on at most this many
 
@@ -81,11 +81,15 @@ class Success:
         value = value + _SHUNNED * np.minimum(u - self.least, 0.0)
         return value, steep / wide, -steep * u * sd / wide**2
 
-    def belief(self, x: Array) -> float:
-        """What to assume of a simulation under way: a doubtful one is taken to fail, so that a
-        batch does not stake all its points on one doubt."""
+    def after(self, x: Array) -> tuple[float, Success]:
+        """The label to assume of a simulation under way at ``x``, and what to hold to then.
+
+        A doubtful one is taken to fail, and one such doubt is enough for a batch.
+        """
         chance = self.log_chance(*self.posterior.predict(x))[0][0]
-        return (1.0 if chance > _DOUBT else -1.0) - self.shift
+        if chance > _DOUBT:
+            return 1.0 - self.shift, self
+        return -1.0 - self.shift, replace(self, least=max(self.least, _CAREFUL))
 
 
 def learn_success(x: Array, failed: NDArray[np.bool_], groups: Groups) -> Success | None:
@@ -97,10 +101,11 @@ def learn_success(x: Array, failed: NDArray[np.bool_], groups: Groups) -> Succes
     few = thinned(x, order, FIT_POINTS)
     shift = 0.5
     prior = _label_prior(int(groups[-1]) + 1)
-    start = Hyper(np.full(int(groups[-1]) + 1, math.exp(prior.length_mean)), 1.0, 1e-2)
+    lengths = np.full(int(groups[-1]) + 1, math.exp(prior.length_mean))
+    start = Hyper(lengths, 1.0, 1e-2, 1e-6)
     hyper = fit(x[few], labels[few] - shift, groups, prior, (start,))
     many = thinned(x, order, MODEL_POINTS)
-    least = float(ndtri(np.clip(0.5 + failed.mean(), 0.5, 0.85)))
+    least = float(ndtri(np.clip(0.6 + 1.5 * failed.mean(), 0.6, 0.95)))
     return Success(Posterior(x[many], labels[many] - shift, hyper, groups), shift, least)
 
 
@@ -132,4 +137,5 @@ def thinned(x: Array, rank: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 def _label_prior(dimensions: int) -> Prior:
     """Wide and firm: labels alone would be told apart by ever shorter lengths."""
     mean = math.log(0.25) + 0.5 * math.log(dimensions)
-    return Prior(mean, 0.5, noise_mean=math.log(1e-2), noise_sd=0.5)
+    noise, flat = math.log(1e-2), math.log(1e-6)  # two values follow no trend
+    return Prior(mean, 0.5, noise_mean=noise, noise_sd=0.5, trend_mean=flat, trend_sd=0.1)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from campaign.acquire import Improvement
 from campaign.encode import Encoder, Key
-from campaign.gp import Posterior
+from campaign.gp import Posterior, deviation
 from campaign.learn import Success
 from campaign.sobol import sobol
 from campaign.spread import draw, fresh
@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 
 GLOBAL = 1024  # candidates everywhere,
 LOCAL = 512  # and around the best
-STARTS = 6
-STEPS = 30
+STARTS = 4
+STEPS = 14  # of a climb
 TRUST = 0.1  # half the side of a trust region
 _STEPS_ON_GRID = 8
 
@@ -77,13 +77,13 @@ class Field:
 
     def __init__(self, posterior: Posterior, x: Array) -> None:
         self.posterior, self.x = posterior, x
-        self.cross = posterior.cross(x)
+        self.cross, self.variance = posterior.cross(x), posterior.variance(x)
         self.mean = posterior.alpha @ self.cross
         self.explained = np.square(posterior.whiten @ self.cross).sum(0)
 
     @property
     def moments(self) -> tuple[Array, Array]:
-        return self.mean, self.posterior.deviation(self.explained)
+        return self.mean, deviation(self.variance, self.explained)
 
     def add(self, x: Array, value: float) -> None:
         self.posterior = self.posterior.given(x, value)
@@ -163,7 +163,7 @@ class Batch:
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": STEPS},
+            options={"maxiter": STEPS, "maxfun": STEPS + 4},
         )
         return np.clip(found.x.reshape(starts.shape), low, high)
 
@@ -188,11 +188,10 @@ class Batch:
         self.turn += 1
         self.outputs.add(x[0], value)
         if success is not None and self.labels is not None:
-            self.labels.add(x[0], success.belief(x))
+            label, success = success.after(x)
+            self.labels.add(x[0], label)
             success = replace(success, posterior=self.labels.posterior)
-        self.worth = Worth(
-            self.encoder, self.outputs.posterior, success, improvement.after(value)
-        )
+        self.worth = Worth(self.encoder, self.outputs.posterior, success, improvement.after(value))
 
     def _candidates(self) -> Array:
         width = self.centres.shape[1]
@@ -200,6 +199,8 @@ class Batch:
         near = self.centres[self.rng.integers(0, len(self.centres), LOCAL)]
         reach = 10.0 ** self.rng.uniform(-3.0, -0.7, size=(LOCAL, 1))
         moved = np.clip(near + reach * self.rng.standard_normal((LOCAL, width)), 0.0, 1.0)
-        switched = np.where(self.rng.random((LOCAL, width)) < 0.3, self.rng.random((LOCAL, width)), near)
+        switched = np.where(
+            self.rng.random((LOCAL, width)) < 0.3, self.rng.random((LOCAL, width)), near
+        )
         moved = np.where(self.encoder.numeric, moved, switched)
         return self.encoder.snapped(np.vstack([everywhere, self.centres, moved]))
