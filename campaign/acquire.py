@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from campaign.warp import Warp
 
@@ -109,14 +109,10 @@ class Near:
 
 def _log_h(u: Array) -> Array:
     """``log(phi(u) + u Phi(u))`` without cancellation (Ament et al., appendix A)."""
-    out = np.empty_like(u)
-    high, low = u > -1.0, u < -1e4
-    between = ~(high | low)
-    v = u[high]
-    out[high] = np.log(np.exp(-0.5 * v**2 - _LOG_ROOT_2PI) + v * np.exp(log_ndtr(v)))
-    v = u[between]
-    tail = math.sqrt(math.pi / 2.0) * erfcx(-v / math.sqrt(2.0))
-    out[between] = -0.5 * v**2 - _LOG_ROOT_2PI + np.log1p(v * tail)
-    v = u[low]
-    out[low] = -0.5 * v**2 - _LOG_ROOT_2PI - 2.0 * np.log(-v)
+    high, low = np.maximum(u, -1.0), np.minimum(u, -1.0)
+    gauss = -0.5 * low**2 - _LOG_ROOT_2PI
+    near = np.log(np.exp(-0.5 * high**2 - _LOG_ROOT_2PI) + high * ndtr(high))
+    tail = low * (math.sqrt(math.pi / 2.0) * erfcx(low * -math.sqrt(0.5)))
+    far = np.log(np.where(low > -1e4, 1.0 + tail, low**-2.0))
+    out: Array = np.where(u > -1.0, near, gauss + far)
     return out

@@ -167,7 +167,8 @@ class Posterior:
         cross = self.hyper.signal * shape + self.hyper.trend * (basis @ self.basis.T) + _LEVEL
         half = cross @ self.whiten.T
         solved = half @ self.whiten
-        sd = deviation(self.variance(x), np.square(half).sum(1))
+        prior = np.square(basis).sum(1) * self.hyper.trend + (self.hyper.signal + _LEVEL)
+        sd = deviation(prior, np.square(half).sum(1))
         pull = -self.hyper.signal * slope
         by_mean = self._pulled(scaled, pull * self.alpha)
         by_mean += self._trending(x, self.alpha @ self.basis)

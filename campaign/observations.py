@@ -12,7 +12,6 @@ from campaign.config import CampaignConfig, Objective
 from campaign.contract import objective_value
 from campaign.events import SlotEnded
 from campaign.model import SIMULATION, Disposition
-from campaign.space import Point
 from campaign.state import CampaignState, RoundState
 from campaign.trial import Goal, Trial
 
@@ -47,23 +46,20 @@ def observations(state: CampaignState, config: CampaignConfig) -> tuple[Observat
 
 
 def trials(state: CampaignState, config: CampaignConfig) -> tuple[Trial, ...]:
-    """What the surrogate learns from: simulations of ended rounds, and what verifiers rejected."""
+    """What the surrogate learns from: simulations of ended rounds, and what verifiers rejected.
+
+    A rejected candidate that was run all the same is known by its simulation alone.
+    """
     ended = {number for number, rounds in state.rounds.items() if rounds.ended}
-    learned = [
-        Trial(seen.slot.parameters, seen.value)
+    learned = {
+        seen.slot.candidate: Trial(seen.slot.parameters, seen.value)
         for seen in observations(state, config)
         if seen.round in ended
-    ]
-    return (*learned, *rejected(state, ended))
-
-
-def rejected(state: CampaignState, rounds: set[int]) -> tuple[Trial, ...]:
-    """The candidates that verifiers rejected in the given rounds, as failures."""
-    points: dict[str, Point] = {}
-    for (task, candidate), tries in state.tasks.items():
-        if task != SIMULATION and tries.rejects and tries.round in rounds:
-            points[candidate] = state.points[candidate]
-    return tuple(Trial(point, None) for _, point in sorted(points.items()))
+    }
+    for (task, candidate), tries in sorted(state.tasks.items(), key=lambda item: item[0]):
+        if task != SIMULATION and tries.rejects and tries.round in ended:
+            learned.setdefault(candidate, Trial(state.points[candidate], None))
+    return tuple(learned.values())
 
 
 def best(state: CampaignState, config: CampaignConfig) -> Observation | None:

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -252,14 +252,7 @@ def _retries_used(known: TaskState, spec: TaskConfig) -> int:
 def _held_to(contract: Contract, result: TaskResult) -> TaskResult:
     if result.status is not TaskStatus.DONE or not (wrong := contract(result.value)):
         return result
-    return TaskResult(
-        TaskStatus.UNREADABLE,
-        reason=wrong,
-        exit_code=result.exit_code,
-        log_tail=result.log_tail,
-        seconds=result.seconds,
-        host=result.host,
-    )
+    return replace(result, status=TaskStatus.UNREADABLE, value=None, reason=wrong)
 
 
 def _ending(started: TaskStarted, result: TaskResult, *, adopted: bool = False) -> TaskEnded:
