@@ -17,6 +17,7 @@ from campaign.model import Ask, CampaignFailedError, JobOutcome
 from campaign.recorder import Recorder
 from campaign.state import CampaignState
 from campaign.stop import Stop, StoppedError
+from campaign.trial import SpaceExhaustedError
 from checks import Rejected
 from checks.domain import Bound, normalise
 
@@ -64,7 +65,7 @@ class Asking:
         self.stop.check()
         try:
             answer = await self.surrogate.propose(ask)
-        except ValueError as error:
+        except SpaceExhaustedError as error:
             raise NoCandidateError(f"round {ask.round}: {error}") from error
         candidates = [pack(point) for point in answer.candidates]
         filled = Filled(round=ask.round, draw=number, slots=list(ask.slots), candidates=candidates)
@@ -83,10 +84,14 @@ class Asking:
             return Answered(
                 round=ask.round, generation=ask.generation, stage=stage, reason=text(refusal.reason)
             )
+        except SpaceExhaustedError as error:
+            # A surrogate whose space is used up ends the campaign; that is no failure.
+            self.stop.request(str(error), JobOutcome.DONE)
+            raise StoppedError(str(error)) from error
         except Exception as error:
-            if isinstance(self.agent, SurrogateAgent) and not isinstance(error, ValueError):
+            if isinstance(self.agent, SurrogateAgent):
                 raise  # our own mistake, to be seen as one
-            raise self._without_answer(error) from error
+            raise CampaignFailedError(f"agent: {type(error).__name__}: {error}") from error
         found = [pack(normalise(self.bounds, one)) for one in answer.candidates]
         return Answered(round=ask.round, generation=ask.generation, candidates=found)
 
@@ -97,10 +102,3 @@ class Asking:
             raise Rejected(str(blocked), check="budget")
         if self._state.round(ask.round).fills:
             raise Rejected("the fallback already fills this round", check="budget")
-
-    def _without_answer(self, error: Exception) -> Exception:
-        """A surrogate whose space is used up ends the campaign; that is no failure."""
-        if not isinstance(self.agent, SurrogateAgent):
-            return CampaignFailedError(f"agent: {type(error).__name__}: {error}")
-        self.stop.request(str(error), JobOutcome.DONE)
-        return StoppedError(str(error))

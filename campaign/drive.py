@@ -19,7 +19,7 @@ from campaign.agents.surrogate import SurrogateAgent
 from campaign.asking import Asking
 from campaign.config import CampaignConfig, ReplayAgent
 from campaign.crash import cause
-from campaign.events import VERSION, JobEnded, JobStarted, RunCreated, text
+from campaign.events import VERSION, JobEnded, JobStarted, RunCreated, Signalled, text
 from campaign.ledger import Ledger, LedgerError
 from campaign.loop import Ending, run_campaign
 from campaign.model import JobOutcome
@@ -100,7 +100,7 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     place = Place(Path(state.run.folder), run_dir, config.seed)
     stop = Stop()
     try:
-        with _signals(stop, config.stop_grace):
+        with _signals(stop, recorder, config.stop_grace):
             async with open_executors(config.executors, run_dir) as executors:
                 ending = await run_campaign(assemble(config, place, executors, recorder, stop))
     except ExecutorError as error:
@@ -160,10 +160,18 @@ def bounds(space: Space) -> tuple[Bound, ...]:
 
 
 @contextmanager
-def _signals(stop: Stop, grace: float) -> Iterator[None]:
+def _signals(stop: Stop, recorder: Recorder, grace: float) -> Iterator[None]:
     loop = asyncio.get_running_loop()
+    told: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
+
+    def arrived(name: str) -> None:
+        first = not stop.signalled
+        stop.signal(name, grace)
+        if first:
+            told.add(loop.create_task(recorder.record(Signalled(signal=name, grace=grace))))
+
     for number in SIGNALS:
-        loop.add_signal_handler(number, stop.signal, number.name, grace)
+        loop.add_signal_handler(number, arrived, number.name)
     try:
         yield
     finally:

@@ -45,6 +45,13 @@ class JobStarted(_Event, frozen=True, tag="job_started"):
     numpy: str
 
 
+class Signalled(_Event, frozen=True, tag="signalled"):
+    """A signal asked the driver to stop; running tasks have ``grace`` seconds to end."""
+
+    signal: str
+    grace: float
+
+
 class JobEnded(_Event, frozen=True, tag="job_ended"):
     """The driver left on its own terms. A job without this was killed."""
 
@@ -168,6 +175,7 @@ class RoundEnded(_Event, frozen=True, tag="round_ended"):
 Event: TypeAlias = (
     RunCreated
     | JobStarted
+    | Signalled
     | JobEnded
     | RoundStarted
     | Asked

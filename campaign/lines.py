@@ -27,6 +27,11 @@ def line(event: events.Event, state: CampaignState) -> str:
     match event:
         case events.JobStarted():
             return f"job {event.job} on {event.host}, process {event.pid}"
+        case events.Signalled():
+            return (
+                f"{event.signal} received: nothing new starts, running tasks have "
+                f"{event.grace:g} s; once more to stop at once"
+            )
         case events.JobEnded():
             return f"job {event.job} {event.outcome}: {plain(event.reason)}"
         case events.Asked():

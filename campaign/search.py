@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 GLOBAL = 1024  # candidates everywhere,
 LOCAL = 512  # and around the best
 STARTS = 4
-STEPS = 14  # of a climb
+STEPS = 14  # of a climb,
+STEPS_OF_TWO = 9  # and where failures are modelled too, which makes a step twice as dear
 TRUST = 0.1  # half the side of a trust region
 _STEPS_ON_GRID = 8
 
@@ -156,6 +157,7 @@ class Batch:
             value, gradient = self.worth.slopes(flat.reshape(starts.shape))
             return -float(value.sum()), -gradient.ravel()
 
+        steps = STEPS if self.worth.success is None else STEPS_OF_TWO
         bounds = list(zip(np.tile(low, len(starts)), np.tile(high, len(starts)), strict=True))
         found = minimize(
             loss,
@@ -163,7 +165,7 @@ class Batch:
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": STEPS, "maxfun": STEPS + 4},
+            options={"maxiter": steps, "maxfun": steps + 4},
         )
         return np.clip(found.x.reshape(starts.shape), low, high)
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from campaign.encode import Encoder, Key
 from campaign.sobol import sobol
+from campaign.trial import SpaceExhaustedError
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ def free_rows(encoder: Encoder, taken: set[Key], count: int) -> Array | None:
     rows = encoder.all_rows()
     kept = fresh(encoder, rows, taken)
     if len(kept) < count:
-        raise ValueError(
+        raise SpaceExhaustedError(
             f"space: {len(kept)} of its {len(rows)} candidates are left; {count} were asked for"
         )
     return kept
@@ -51,7 +52,7 @@ def draw(encoder: Encoder, taken: set[Key], count: int, rng: np.random.Generator
         rows = fresh(encoder, np.vstack([rows, more]), taken)
         if len(rows) >= count:
             return rows[:count]
-    raise ValueError(f"space: no {count} further candidates found in {_TRIES} draws")
+    raise SpaceExhaustedError(f"space: no {count} further candidates found in {_TRIES} draws")
 
 
 def spread(

@@ -62,6 +62,7 @@ class CampaignState:
 
     run: events.RunCreated | None = None
     job: events.JobStarted | None = None
+    signalled: events.Signalled | None = None
     job_ended: events.JobEnded | None = None
     started_at: float = 0.0
     changed_at: float = 0.0
@@ -106,8 +107,12 @@ class CampaignState:
     @_apply.register
     def _(self, event: events.JobStarted) -> None:
         self.job = event
-        self.job_ended = None
+        self.signalled = self.job_ended = None
         self.usage.new_job()
+
+    @_apply.register
+    def _(self, event: events.Signalled) -> None:
+        self.signalled = event
 
     @_apply.register
     def _(self, event: events.JobEnded) -> None:

@@ -4,15 +4,13 @@ A pure function of its arguments: the same on one software stack whatever order 
 in. A batch of 4 takes about 0.1 s of one core at 60 trials, 2 s at 2,000 and 5 s at 10,000: the
 cost is bounded because hyperparameters are fitted to at most 300 trials and predictions rest on
 at most 1,000, namely the best, the nearest to the best, and of the others those that cover the
-space (``campaign.learn.thinned``). The linear algebra is of small matrices: one BLAS thread is
-fastest, and on a busy machine several are many times slower.
+space (``campaign.learn.thinned``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,27 +21,13 @@ from campaign.learn import Model, learn, learn_success
 from campaign.search import Batch, Worth
 from campaign.space import Point, Space
 from campaign.spread import LISTED, free_rows, spread
+from campaign.threads import one_thread
+from campaign.trial import Goal, Trial
 
 Array = NDArray[np.float64]
 
-_SLOTS = 256  # the model chooses this many of a batch; more of one fit is no better than spread
+_SLOTS = 128  # the model chooses this many of a batch; more of one fit is no better than spread
 _CENTRES = 4  # best trials around which candidates are drawn
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One finished simulation; ``value`` is None where it failed or a verifier rejected it."""
-
-    point: Point
-    value: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What is searched: the least value, the greatest, or the value nearest to ``target``."""
-
-    kind: Literal["minimize", "maximize", "target"]
-    target: float = 0.0
 
 
 def suggest(
@@ -71,8 +55,9 @@ def suggest(
     rng = np.random.default_rng([seed, len(trials), len(pending)])
     rows = np.empty((0, len(space)))
     if count and history.teaches:
-        batch = _batch(history, taken, listed, rng)
-        picks = [batch.pick(local=slot % 2 == 1) for slot in range(min(count, _SLOTS))]
+        with one_thread():
+            batch = _batch(history, taken, listed, rng)
+            picks = [batch.pick(local=slot % 2 == 1) for slot in range(min(count, _SLOTS))]
         rows = np.array(picks)
     if len(rows) < count:
         known = np.vstack([history.rows, history.pending, rows])
@@ -94,8 +79,9 @@ def predict(
     history = _History.of(encoder, goal, trials, ())
     if len(history.y) < 2:
         raise ValueError(f"predict: {len(history.y)} finished trials; at least 2 are needed")
-    model = history.model()
-    mean, sd = model.posterior.predict(encoder.features(encoder.rows(points)))
+    with one_thread():
+        model = history.model()
+        mean, sd = model.posterior.predict(encoder.features(encoder.rows(points)))
     low, high = history.y.min(), history.y.max()
     nodes, weights = np.polynomial.hermite_e.hermegauss(16)
     # A bent scale may end within the reach of the Gaussian: keep near what has been seen.

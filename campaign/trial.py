@@ -16,6 +16,10 @@ class Trial:
     value: float | None
 
 
+class SpaceExhaustedError(ValueError):
+    """The space holds fewer further candidates than were asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """What is searched: the least value, the greatest, or the value nearest to ``target``."""

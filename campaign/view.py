@@ -101,6 +101,8 @@ class LiveView:
         now = min(len(state.rounds), self._config.rounds)
         grid.add_row(self._config.name, f"round {now} of {self._config.rounds}")
         grid.add_row("running", f"{running} tasks")
+        if state.signalled is not None:
+            grid.add_row("stopping", f"{state.signalled.signal}; once more to stop at once")
         grid.add_row("best", Text(self._best(state)))
         grid.add_row("time", self._time(_ended(state)))
         return grid

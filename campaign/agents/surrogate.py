@@ -27,7 +27,7 @@ class SurrogateAgent:
     async def propose(self, ask: Ask) -> Answer:
         """A point for each slot, none of them tried; computed off the event loop.
 
-        Raises ``ValueError`` when the space holds too few points that are not yet tried.
+        Raises ``SpaceExhaustedError`` when the space holds too few points that are not yet tried.
         """
         from campaign.surrogate import suggest  # SciPy: half a second that readers need not pay
 

@@ -38,7 +38,8 @@ class Ours:
         sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
         from campaign import space as s
 
-        self.seed, self.trials = seed, []
+        self.seed = seed
+        self.trials: list[Any] = []
         self.space: dict[str, Any] = {}
         for name, kind, *rest in space:
             if kind == "choice":
@@ -48,13 +49,14 @@ class Ours:
                 self.space[name] = of(type=kind, min=rest[0], max=rest[1], scale=rest[2])
 
     def tell(self, batch: Sequence[Candidate], values: Sequence[float], *, own: bool) -> None:  # noqa: ARG002
-        from campaign.surrogate import Trial
+        from campaign.trial import Trial
 
         for point, value in zip(batch, values, strict=True):
             self.trials.append(Trial(point, None if math.isnan(value) else value))
 
     def ask(self, count: int) -> list[Candidate]:
-        from campaign.surrogate import Goal, suggest
+        from campaign.surrogate import suggest
+        from campaign.trial import Goal
 
         batch = suggest(self.space, Goal("minimize"), self.trials, count=count, seed=self.seed)
         return [dict(point) for point in batch]

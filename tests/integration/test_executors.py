@@ -447,18 +447,11 @@ def test_what_parsl_cannot_unpickle_ends_its_result_thread_but_no_later_task(
     kernel = fragile.executors._kernel
     assert kernel is not None
     site = kernel.sites["default"]
-    kernel.submit("default", _return_keyword_only, str(SUPPORT))
+    # A builtin: the worker has no way to import this module.
+    path = f"__import__('sys').path.insert(0, {str(SUPPORT)!r})"
+    kernel.submit("default", eval, f"{path} or __import__('misbehave').KeywordOnlyError(code=3)")
     until(lambda: site.broken() is not None or kernel.sites["default"] is not site)
     assert fragile.run(fragile.task("double", "default")).status is TaskStatus.DONE
-
-
-def _return_keyword_only(support: str) -> object:
-    import sys
-
-    sys.path.insert(0, support)
-    import misbehave
-
-    return misbehave.KeywordOnlyError(code=3)
 
 
 def test_a_worker_that_is_frozen_loses_its_task_by_the_deadline(

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from campaign.events import JobEnded, TaskEnded
+from campaign.events import JobEnded, Signalled, TaskEnded
 from campaign.ledger import read
 from campaign.status import status
 
@@ -112,6 +112,8 @@ def test_a_signal_ends_the_run_resumable_with_everything_settled(
     last = entries[-1].event
     assert isinstance(last, JobEnded)
     assert (last.outcome, last.reason) == ("stopped", f"{number.name} received")
+    (said,) = [one.event for one in entries if isinstance(one.event, Signalled)]
+    assert (said.signal, said.grace) == (number.name, 1.0)
     ended = [one.event for one in entries if isinstance(one.event, TaskEnded)]
     assert [one.status for one in ended] == ["cancelled"] * 2
     assert all(one.spent > 0 for one in ended)  # what ran was paid for

@@ -381,3 +381,12 @@ def test_the_order_in_which_tasks_finish_changes_no_candidate(answers: list[Any]
 def test_reading_back_gives_the_state_the_run_ended_with(tmp_path: Path) -> None:
     ran = running.run(tmp_path, running.config())
     assert fold(read(tmp_path)) == ran.state
+
+
+def test_a_surrogate_that_has_tried_the_whole_space_ends_the_campaign(tmp_path: Path) -> None:
+    ints = {"x": {"type": "int", "min": 1, "max": 2}, "y": {"type": "int", "min": 1, "max": 3}}
+    settings_ = running.config(parameters=ints, rounds=5, batch_size=3, verifiers=[])
+    ran = running.run(tmp_path, settings_)
+    assert ran.ending.outcome is JobOutcome.DONE
+    assert ran.ending.reason == "space: 0 of its 6 candidates are left; 3 were asked for"
+    assert ran.dispositions == ["accepted"] * 6 + ["tombstone"] * 3
