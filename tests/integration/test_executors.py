@@ -36,6 +36,8 @@ from executors.config import ExecutorConfig, LocalConfig, ThreadsConfig
 from executors.launch import default_launcher
 from executors.parsl import ExecutorError, ParslExecutors
 
+pytestmark = pytest.mark.slow
+
 _T = TypeVar("_T")
 SUPPORT = Path(__file__).parents[1] / "support"
 LOCAL = LocalConfig(kind="local", workers=2)

@@ -16,6 +16,8 @@ from campaign.ledger import read
 from campaign.state import fold
 from campaign.status import status
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = Path(__file__).parent.parent / "support"
 CAMPAIGN = SUPPORT / "small_campaign"
 

@@ -23,7 +23,7 @@ from campaign.taskconfig import CommandTask
 FOLDER = Path(__file__).parents[2] / "configs" / "lennard-jones"
 NIST_PRESSURE = {0.780: 0.047924, 0.820: 0.55355, 0.860: 1.2660}
 
-pytestmark = pytest.mark.lammps
+pytestmark = [pytest.mark.lammps, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,8 @@ from campaign.events import JobEnded, Signalled, TaskEnded
 from campaign.ledger import read
 from campaign.status import status
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGN = """
 version: 1
 name: waiting
