@@ -211,12 +211,6 @@ def _default_run_dir(name: str) -> Path:
 
 def _drive(directory: Path, created: RunCreated | None) -> NoReturn:
     import asyncio
-    import os
-
-    # Read when NumPy is first imported. The surrogate's matrices are small: more threads than one
-    # slow it down, and on a shared login node they take what is not ours.
-    for library in ("OMP", "OPENBLAS", "MKL"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
     from rich.console import Console
 

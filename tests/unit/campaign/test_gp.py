@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import approx_fprime
 
-from campaign.acquire import Below, Improvement, Near
-from campaign.gp import Hyper, Posterior, Prior, _Evidence, fit
-from campaign.learn import thinned
-from campaign.sobol import sobol
-from campaign.warp import Warp, bent, standard
+from campaign.surrogate.acquire import Below, Improvement, Near
+from campaign.surrogate.gp import Hyper, Posterior, Prior, _Evidence, fit
+from campaign.surrogate.learn import thinned
+from campaign.surrogate.sobol import sobol
+from campaign.surrogate.warp import Warp, bent, standard
 
 Array = NDArray[np.float64]
 

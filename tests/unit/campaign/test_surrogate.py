@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from campaign.encode import Encoder
 from campaign.space import CategoricalParameter, FloatParameter, IntParameter, Point, Space
 from campaign.surrogate import predict, suggest
+from campaign.surrogate.encode import Encoder
 from campaign.trial import Goal, Trial
 
 MINIMIZE, MAXIMIZE = Goal("minimize"), Goal("maximize")

@@ -66,7 +66,8 @@ def fit(
     problem = _Evidence(x, z, groups, prior)
     likely = Hyper(np.full(d, math.exp(prior.length_mean)), 1.0, 1e-2, math.exp(prior.trend_mean))
     starts = starts or (replace(likely, lengths=np.full(d, 0.3 * d**0.25), noise=1e-4), likely)
-    bounds = np.log([(5e-3, 1e3)] * d + [(1e-2, 1e2), (_FLOOR, 2.0), (1e-6, 1e3)])
+    limits = [(5e-3, 1e3)] * d + [(1e-2, 1e2), (_FLOOR, 2.0), (1e-6, 1e3)]
+    bounds = [(math.log(low), math.log(high)) for low, high in limits]
     ends = []
     for start in starts:
         found = minimize(
@@ -103,7 +104,8 @@ class _Evidence:
             return 1e10, np.zeros_like(theta)
         value = float(np.log(np.diag(lower)).sum())
         inverse, _ = dpotri(lower, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        inverse = inverse + inverse.T  # its upper half was zero
+        inverse.flat[:: len(inverse) + 1] *= 0.5
         alpha = inverse @ self.z
         value += 0.5 * float(self.z @ alpha)
         weights = 0.5 * (inverse - np.outer(alpha, alpha))
@@ -140,7 +142,7 @@ class Posterior:
         lower, trouble = dpotrf(kernel, lower=1)
         if trouble:
             raise FloatingPointError(f"covariance of {len(z)} observations: not positive definite")
-        self.whiten: Array = np.tril(dtrtri(lower, lower=1)[0])
+        self.whiten: Array = dtrtri(lower, lower=1)[0]
         self.alpha: Array = self.whiten.T @ (self.whiten @ z)
 
     def cross(self, x: Array, last: int = 0) -> Array:
@@ -200,7 +202,7 @@ class Posterior:
         more.basis = np.vstack([self.basis, _basis(x[None])])
         more.x, more.z = np.vstack([self.x, x * self.scale]), np.append(self.z, z)
         row = self.whiten @ self.cross(x[None])[:, 0]
-        left = float(self.variance(x[None])[0]) + self.hyper.noise - row @ row
+        left = float(self.variance(x[None])[0] - row @ row) + self.hyper.noise
         corner = 1.0 / math.sqrt(max(left, self.hyper.noise))
         n = len(row)
         more.whiten = np.zeros((n + 1, n + 1))

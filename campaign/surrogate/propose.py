@@ -4,7 +4,7 @@ A pure function of its arguments: the same on one software stack whatever order 
 in. A batch of 4 takes about 0.1 s of one core at 60 trials, 2 s at 2,000 and 5 s at 10,000: the
 cost is bounded because hyperparameters are fitted to at most 300 trials and predictions rest on
 at most 1,000, namely the best, the nearest to the best, and of the others those that cover the
-space (``campaign.learn.thinned``).
+space (``campaign.surrogate.learn.thinned``).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from campaign.acquire import Below, Improvement, Near
-from campaign.encode import Encoder, Key
-from campaign.learn import Model, learn, learn_success
-from campaign.search import Batch, Worth
 from campaign.space import Point, Space
-from campaign.spread import LISTED, free_rows, spread
-from campaign.threads import one_thread
+from campaign.surrogate.acquire import Below, Improvement, Near
+from campaign.surrogate.encode import Encoder, Key
+from campaign.surrogate.learn import Model, learn, learn_success
+from campaign.surrogate.search import Batch, Worth
+from campaign.surrogate.spread import LISTED, free_rows, spread
 from campaign.trial import Goal, Trial
 
 Array = NDArray[np.float64]
@@ -55,7 +55,7 @@ def suggest(
     rng = np.random.default_rng([seed, len(trials), len(pending)])
     rows = np.empty((0, len(space)))
     if count and history.teaches:
-        with one_thread():
+        with threadpool_limits(1, user_api="blas"):
             batch = _batch(history, taken, listed, rng)
             picks = [batch.pick(local=slot % 2 == 1) for slot in range(min(count, _SLOTS))]
         rows = np.array(picks)
@@ -79,7 +79,7 @@ def predict(
     history = _History.of(encoder, goal, trials, ())
     if len(history.y) < 2:
         raise ValueError(f"predict: {len(history.y)} finished trials; at least 2 are needed")
-    with one_thread():
+    with threadpool_limits(1, user_api="blas"):
         model = history.model()
         mean, sd = model.posterior.predict(encoder.features(encoder.rows(points)))
     low, high = history.y.min(), history.y.max()

@@ -39,7 +39,8 @@ class Warp:
         """``log dz/dy``."""
         u = (y - self.centre) / self.spread
         bend = (self.power - 1.0) * np.sign(u) * np.log1p(np.abs(u))
-        return bend - np.log(self.scale * self.spread)
+        out: Array = bend - np.log(self.scale * self.spread)
+        return out
 
 
 def standard(y: Array) -> Warp:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from campaign.acquire import Improvement
-from campaign.encode import Encoder, Key
-from campaign.gp import Posterior, deviation
-from campaign.learn import Success
-from campaign.sobol import sobol
-from campaign.spread import draw, fresh
+from campaign.surrogate.acquire import Improvement
+from campaign.surrogate.encode import Encoder, Key
+from campaign.surrogate.gp import Posterior, deviation
+from campaign.surrogate.learn import Success
+from campaign.surrogate.sobol import sobol
+from campaign.surrogate.spread import draw, fresh
 
 Array = NDArray[np.float64]
 

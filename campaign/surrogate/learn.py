@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
-from campaign.gp import Hyper, Posterior, Prior, fit
-from campaign.warp import Warp, bent, standard
+from campaign.surrogate.gp import Hyper, Posterior, Prior, fit
+from campaign.surrogate.warp import Warp, bent, standard
 
 Array = NDArray[np.float64]
 Groups = NDArray[np.int64]

@@ -59,7 +59,8 @@ def sobol(count: int, dimensions: int, rng: np.random.Generator) -> Array:
         (rng.permutation(count) + rng.random(count)) / max(count, 1)
         for _ in range(dimensions - known)
     ]
-    return np.column_stack([points, *extra]) if extra else points
+    out: Array = np.column_stack([points, *extra])
+    return out
 
 
 @lru_cache(maxsize=32)
@@ -87,4 +88,5 @@ def _scrambled(directions: NDArray[np.int64], rng: np.random.Generator) -> NDArr
         _BITS, dtype=np.int64
     )
     mixed: NDArray[np.int64] = (np.matmul(lower, bits) & 1) << places[None, :, None]
-    return mixed.sum(axis=1)
+    out: NDArray[np.int64] = mixed.sum(axis=1)
+    return out

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.encode import Encoder, Key
-from campaign.sobol import sobol
+from campaign.surrogate.encode import Encoder, Key
+from campaign.surrogate.sobol import sobol
 from campaign.trial import SpaceExhaustedError
 
 Array = NDArray[np.float64]
@@ -40,7 +40,8 @@ def fresh(encoder: Encoder, rows: Array, taken: set[Key]) -> Array:
         key = encoder.key(point)
         keep.append(key not in taken and key not in seen)
         seen.add(key)
-    return rows[np.array(keep, dtype=bool)]
+    kept: Array = rows[np.array(keep, dtype=bool)]
+    return kept
 
 
 def draw(encoder: Encoder, taken: set[Key], count: int, rng: np.random.Generator) -> Array:

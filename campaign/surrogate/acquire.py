@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from campaign.warp import Warp
+from campaign.surrogate.warp import Warp
 
 Array = NDArray[np.float64]
 
