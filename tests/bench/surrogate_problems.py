@@ -127,7 +127,7 @@ def _mixed_branin(p: Mapping[str, Any]) -> float:
     """Ours: two numbers, an int and a choice that lifts and steepens."""
     lift = {"a": 0.0, "b": 1.0, "c": 0.4}[p["kind"]]
     plane = branin(np.array([p["x"], p["y"]]))
-    return plane * (1 + lift / 2) + 8 * lift + 0.3 * (p["n"] - 7) ** 2
+    return float(plane * (1 + lift / 2) + 8 * lift + 0.3 * (p["n"] - 7) ** 2)
 
 
 def _mixed_tuning(p: Mapping[str, Any]) -> float:
@@ -135,7 +135,7 @@ def _mixed_tuning(p: Mapping[str, Any]) -> float:
     base = {"tanh": 0.1, "relu": 0.0, "gelu": 0.05, "sin": 0.4}[p["act"]]
     away = (p["u"] - 0.3) ** 2 + (p["v"] - 0.6) ** 2 + (p["w"] - 0.8) ** 2
     rate, width = math.log10(p["rate"]) + 2.7, math.log2(p["width"]) - 6
-    return 0.4 * rate**2 + base + 0.05 * width**2 + away * (1 + base)
+    return float(0.4 * rate**2 + base + 0.05 * width**2 + away * (1 + base))
 
 
 def _box(
