@@ -1,0 +1,188 @@
+"""Entries as in YAML -> a compiled suite, which judges one candidate or a batch of them.
+
+Everything that can be known before a candidate is seen is worked out once: ids, patterns,
+conditions, the closures that judge. A small batch is judged record by record, a large one by
+columns; both say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from checks.across import Bounds
+from checks.declared import Fields
+from checks.entry import Refused, compiled, label
+from checks.finding import Finding, Status, Verdict
+from checks.rule import Mark, Rule
+from checks.ruletype import RuleType, Scope
+from checks.values import is_record
+from checks.world import World
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SMALL = 24  # candidates that are judged faster one by one
+
+
+class SuiteError(ValueError):
+    """Every reason why rules cannot be compiled, one a line; ``problems`` has them in order."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[type[SuiteError], tuple[tuple[str, ...]]]:
+        return SuiteError, (self.problems,)
+
+
+class Suite:
+    """Compiled rules, in the order they were given. Make one with :func:`compile_suite`."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = tuple(rules)
+        self.candidate_rules = tuple(r for r in self.rules if r.scope is Scope.RECORD)
+        self.proposal_rules = tuple(r for r in self.rules if r.scope is Scope.BATCH)
+        self._runs = tuple(rule.run for rule in self.candidate_rules)
+        self._passing = Verdict(tuple(rule.passing for rule in self.candidate_rules))
+        self._across = tuple(
+            (place, rule) for place, rule in enumerate(self.candidate_rules) if rule.across
+        )
+
+    def judge(self, candidate: object, *, history: Iterable[Mapping[str, object]] = ()) -> Verdict:
+        """Judge one candidate by itself; ``history`` are earlier ones, all distinct from it."""
+        return self.judge_batch((candidate,), history=history)[0]
+
+    def judge_batch(
+        self, candidates: Sequence[object], *, history: Iterable[Mapping[str, object]] = ()
+    ) -> list[Verdict]:
+        """Judge candidates, also against each other and ``history``; a verdict for each.
+
+        A candidate may be anything; one that is no mapping fails every rule.
+        """
+        if len(candidates) > _SMALL:
+            from checks.batch import Batch
+            from checks.columns import Columns
+
+            return Batch(self, Columns(_records(candidates)), candidates).judge(history)
+        marks = [self._marks(candidate) for candidate in candidates]
+        if self._across:
+            self._compare(candidates, marks, tuple(history))
+        return [
+            Verdict(partial(self._findings, candidate, row)) if any(row) else self._passing
+            for candidate, row in zip(candidates, marks, strict=True)
+        ]
+
+    def judge_columns(
+        self,
+        columns: Mapping[str, NDArray[np.generic] | Sequence[object]],
+        *,
+        history: Iterable[Mapping[str, object]] = (),
+    ) -> list[Verdict]:
+        """Judge a batch given as columns, one sequence or one-dimensional array a field."""
+        from checks.batch import Batch
+        from checks.columns import Given
+
+        given = Given(columns)
+        return Batch(self, given, given.records).judge(history)
+
+    def judge_proposal(self, proposal: object) -> Verdict:
+        """Judge a proposal as a whole, by the rules of scope ``batch``."""
+        rules = self.proposal_rules
+        if is_record(proposal):
+            marks: list[Mark] = [rule.run(proposal) for rule in rules]
+        else:
+            marks = [Status.REJECT] * len(rules)
+        return Verdict(_explained(rules, marks, proposal))
+
+    def _marks(self, candidate: object) -> list[Mark]:
+        if is_record(candidate):
+            return [run(candidate) for run in self._runs]
+        return [Status.REJECT] * len(self._runs)
+
+    def _findings(self, candidate: object, marks: Sequence[Mark]) -> tuple[Finding, ...]:
+        return _explained(self.candidate_rules, marks, candidate)
+
+    def _compare(
+        self,
+        candidates: Sequence[object],
+        marks: Sequence[list[Mark]],
+        history: Sequence[Mapping[str, object]],
+    ) -> None:
+        """Mark the candidates that are too alike."""
+        for place, rule in self._across:
+            keyed = rule.keyed
+            keys = [keyed(c) if is_record(c) else None for c in candidates]
+            for index, key in enumerate(keys):
+                if type(key) is Status:
+                    marks[index][place] = key
+            for index, earlier in rule.repeats(keys, history).items():
+                marks[index][place] = (earlier,)
+
+
+def _explained(rules: Sequence[Rule], marks: Sequence[Mark], record: object) -> tuple[Finding, ...]:
+    return tuple(
+        rule.explained(mark, record)  # type: ignore[arg-type]  # it says so of what is no record
+        for rule, mark in zip(rules, marks, strict=True)
+    )
+
+
+def _records(candidates: Sequence[object]) -> Sequence[Mapping[str, object]]:
+    """The candidates, with an empty record for what is none."""
+    if set(map(type, candidates)) == {dict}:  # the usual case, found out fast
+        return cast("Sequence[Mapping[str, object]]", candidates)
+    return [candidate if is_record(candidate) else {} for candidate in candidates]
+
+
+def compile_suite(
+    entries: Iterable[object],
+    *,
+    fields: Mapping[str, str] | Collection[str] | None = None,
+    proposal_fields: Mapping[str, str] | Collection[str] | None = None,
+    bounds: Bounds | None = None,
+    types: Mapping[str, RuleType] | None = None,
+    judge: Collection[str] | None = None,
+) -> Suite:
+    """Compile rules, written as in YAML.
+
+    ``fields`` are those of a candidate, ``None`` for any: names, or names with what they hold
+    (``number``, ``text``, ``boolean``, ``list``, ``object``, ``any``); ``proposal_fields`` those of
+    a proposal, for rules of scope ``batch``. ``bounds`` are the parameters' ranges. ``types`` are
+    the user's own, see :mod:`checks.custom`. ``judge`` are the references a judged rule's context
+    may name; ``None`` where no judge is configured.
+
+    Raises one :class:`SuiteError` with every refusal.
+    """
+    world = World(
+        fields=None if fields is None else Fields.of(fields),
+        proposal=None if proposal_fields is None else Fields.of(proposal_fields),
+        bounds=bounds,
+        own=types,
+        references=None if judge is None else frozenset(judge),
+    )
+    rules, problems = compile_rules([(entry, "") for entry in entries], world)
+    if problems:
+        raise SuiteError(problems)
+    return Suite(rules)
+
+
+def compile_rules(
+    entries: Sequence[tuple[object, str]], world: World
+) -> tuple[list[Rule], list[str]]:
+    """Compile entries, each with where it comes from; the rules, and every refusal."""
+    rules: list[Rule] = []
+    problems: list[str] = []
+    for place, (entry, source) in enumerate(entries):
+        try:
+            rules.append(compiled(entry, world, source))
+        except Refused as refused:
+            name = label(entry, place)
+            problems += [f"{name}: {problem}" for problem in refused.problems]
+    seen: set[str] = set()
+    for rule in rules:
+        if rule.id in seen:
+            problems.append(f"{rule.id}: two rules share this id; give each its own")
+        seen.add(rule.id)
+    return rules, problems
