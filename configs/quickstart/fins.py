@@ -32,7 +32,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solveh_banded
 
 Field = NDArray[np.float64]
 
@@ -126,6 +125,8 @@ def solve(section: Section, cells: int) -> Solution:
     Second order in the size of the cells where the solution is smooth; at the foot of a fin, whose
     corner is concave, the flux is singular and the error falls off a little more slowly.
     """
+    from scipy.linalg import solveh_banded  # here, so that looking at the campaign need not wait
+
     mesh = build_mesh(section, cells)
     contact = _contact(section, mesh)
     solid = mesh.number >= 0
