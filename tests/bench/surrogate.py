@@ -24,7 +24,11 @@ from typing import Any
 
 from surrogate_problems import PROBLEMS
 
-PEERS = {"ax": "ax-platform", "optuna": "optuna", "skopt": "scikit-optimize"}
+PEERS = {  # what to install for each; Optuna's Gaussian process needs PyTorch, as Ax does
+    "ax": ("ax-platform",),
+    "optuna": ("optuna", "torch"),
+    "skopt": ("scikit-optimize",),
+}
 WORKER = Path(__file__).with_name("surrogate_methods.py")
 SLACK, CHEAPER, MOST_FAILED = 0.1, 20.0, 9
 Results = dict[str, dict[str, list[dict[str, Any]]]]  # problem -> method -> one entry per seed
@@ -42,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peers = [peer for peer in chosen.peers if peer != "none"]
     if peers and chosen.venv is None:
         parser.error("--venv is needed for the peers; or give --peers none")
-    theirs = peer_python(chosen.venv) if peers else ""
+    theirs = peer_python(chosen.venv, peers) if peers else ""
     results: Results = {}
     for problem in chosen.problems:
         methods = results.setdefault(problem, {})
@@ -58,12 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if missed else 0
 
 
-def peer_python(folder: Path) -> str:
-    python = folder / "bin" / "python"
+def peer_python(folder: Path, peers: Sequence[str]) -> str:
+    """The interpreter of a venv that has the peers asked for, made if it is not there."""
+    python = folder.absolute() / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", *PEERS.values()]
-        subprocess.run(pip, check=True)
+    wanted = [package for peer in peers for package in PEERS[peer]]
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
     return str(python)
 
 
