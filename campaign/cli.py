@@ -104,14 +104,17 @@ def run(
     On a terminal a live view shows how it goes; elsewhere every decision is one line. A run that
     was stopped or killed is gone on with by: simgate resume RUN.
     """
-    from campaign.configfile import load_config
-    from campaign.drive import creation
-    from campaign.preflight import require
+    from campaign.foresight import head_start
 
     if surrogate_only:
         overrides = (*overrides, "agent=surrogate")
-    loaded = load_config(config, overrides)
-    require(loaded)
+    with head_start(config) as begun:
+        from campaign.configfile import load_config
+        from campaign.drive import creation
+        from campaign.preflight import require
+
+        loaded = load_config(config, overrides)
+        require(loaded, begun)
     directory = (run_dir or _default_run_dir(loaded.config.name)).absolute()
     _drive(directory, creation(loaded.config, loaded.folder, surrogate_only=surrogate_only))
 
@@ -157,11 +160,14 @@ def inspect(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
 
     Files, modules, functions, executables and caps are looked at; no task is run.
     """
-    from campaign.configfile import load_config
-    from campaign.preflight import inspect as look
+    from campaign.foresight import head_start
 
-    loaded = load_config(config, overrides)
-    found = look(loaded)
+    with head_start(config) as begun:
+        from campaign.configfile import load_config
+        from campaign.preflight import inspect as look
+
+        loaded = load_config(config, overrides)
+        found = look(loaded, begun)
     if as_json:
         _print_json(_inspection_json(loaded, found))
     elif not found.problems:

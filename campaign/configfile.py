@@ -14,10 +14,8 @@ from campaign.config import CampaignConfig
 from campaign.crossing import crossing
 from campaign.overrides import override
 from campaign.problems import ConfigError, Loc, Problem, dotted, observed
-from campaign.yamlfile import MAX_BYTES, Document, plain_scalar, read_bytes
+from campaign.yamlfile import FILE_NAME, MAX_BYTES, Document, plain_scalar, read_bytes
 from executors.base import Json
-
-FILE_NAME = "campaign.yaml"
 
 
 @dataclass(frozen=True, slots=True)

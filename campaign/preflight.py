@@ -15,7 +15,7 @@ from campaign.problems import ConfigError, Loc, Problem
 from campaign.template import RESERVED, TemplateError, placeholders, render, render_file
 from executors.base import CommandWork, MpiWork
 from executors.launch import check_work, default_launcher
-from executors.probe import check_functions
+from executors.probe import Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,16 @@ class Inspection:
     costs: tuple[Cost, ...]
 
 
-def inspect(loaded: LoadedConfig) -> Inspection:
-    """Look at everything the config names: files, modules, executables, caps. Runs no task."""
+def inspect(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
+    """Look at everything the config names: files, modules, executables, caps. Runs no task.
+
+    ``begun`` is a probe that may already import what the config names.
+    """
     config, folder = loaded.config, loaded.folder
     found = [
         *_agent_problems(config, folder),
         *(one for loc, task in tasks(config) for one in _task_problems(loc, task, config, folder)),
-        *_import_problems(config, folder),
+        *_import_problems(config, folder, begun),
         *_cap_problems(config),
     ]
     costs = tuple(_costs(config))
@@ -55,9 +58,9 @@ def inspect(loaded: LoadedConfig) -> Inspection:
     return Inspection(problems, tuple(_notes(costs)), costs)
 
 
-def require(loaded: LoadedConfig) -> Inspection:
+def require(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
     """Inspect, and raise :class:`ConfigError` with every problem when there is one."""
-    found = inspect(loaded)
+    found = inspect(loaded, begun)
     if found.problems:
         raise ConfigError(found.problems, str(loaded.path))
     return found
@@ -133,7 +136,9 @@ def _file_problems(loc: Loc, source: Path, names: Mapping[str, str]) -> Iterator
         yield loc, f"{source}: {error}"
 
 
-def _import_problems(config: CampaignConfig, folder: Path) -> Iterator[tuple[Loc, str]]:
+def _import_problems(
+    config: CampaignConfig, folder: Path, begun: Probe | None
+) -> Iterator[tuple[Loc, str]]:
     """Import every function the tasks name, in a process of its own, as a worker would."""
     named: list[tuple[Loc, str]] = []
     for loc, task in tasks(config):
@@ -141,7 +146,12 @@ def _import_problems(config: CampaignConfig, folder: Path) -> Iterator[tuple[Loc
             named.append(((*loc, "function"), task.function))
         if task.output is not None and task.output.reader is not None:
             named.append(((*loc, "output", "reader"), task.output.reader))
-    reasons = check_functions(sorted({function for _, function in named}), str(folder))
+    functions = sorted({function for _, function in named})
+    if begun is not None and (begun.folder, *begun.names) == (str(folder), *functions):
+        reasons = begun.reasons()
+    else:
+        with Probe(functions, str(folder)) as probe:
+            reasons = probe.reasons()
     for loc, function in named:
         if function in reasons:
             yield (

@@ -23,6 +23,7 @@ import yaml
 from campaign.problems import ConfigError, Loc, Problem, clip, dotted
 from executors.base import Json
 
+FILE_NAME = "campaign.yaml"
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000  # after the expansion of aliases
 MAX_DEPTH = 64

@@ -1,6 +1,6 @@
 """Whether functions can be imported here as a worker would import them; the standard library only.
 
-``check_functions`` runs this file as a script, so that nothing a campaign's module does on import
+A :class:`Probe` runs this file as a script, so that nothing a campaign's module does on import
 touches the driver.
 """
 
@@ -12,26 +12,53 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 
-def check_functions(names: Sequence[str], folder: str, seconds: float = 120.0) -> Mapping[str, str]:
-    """Import every ``module:function``, in ``folder`` first; why not, for those that fail."""
-    if not names:
-        return {}
-    argv = [sys.executable, "-P", __file__, folder, *names]
-    try:
-        ran = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return dict.fromkeys(names, f"importing took more than {seconds:g} s")
-    try:
-        reasons: Mapping[str, str] = json.loads(ran.stdout)
-    except ValueError:
-        last = ran.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        said = last[0] if last else f"exit code {ran.returncode}"
-        return dict.fromkeys(names, f"importing ended the interpreter: {said}")
-    return reasons
+class Probe:
+    """Imports every ``module:function`` of ``names``, in ``folder`` first, beside its maker.
+
+    A context manager: on leaving nothing of it runs any more.
+    """
+
+    def __init__(self, names: Sequence[str], folder: str) -> None:
+        self.names = tuple(names)
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        if self.names:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", __file__, folder, *self.names],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+
+    def reasons(self, seconds: float = 120.0) -> Mapping[str, str]:
+        """Why a function cannot be used, for those that cannot; waits for the imports, once."""
+        process, self._process = self._process, None
+        if process is None:
+            return {}
+        with process:
+            try:
+                out, err = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return dict.fromkeys(self.names, f"importing took more than {seconds:g} s")
+        try:
+            found: Mapping[str, str] = json.loads(out)
+        except ValueError:
+            last = err.decode(errors="replace").strip().splitlines()[-1:]
+            said = last[0] if last else f"exit code {process.returncode}"
+            return dict.fromkeys(self.names, f"importing ended the interpreter: {said}")
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
 
 
 def trouble(function: str) -> str:
