@@ -111,12 +111,14 @@ def run(
     with head_start(config) as begun:
         from campaign.configfile import load_config
         from campaign.drive import creation
+        from campaign.expectations import kept
         from campaign.preflight import require
 
         loaded = load_config(config, overrides)
         require(loaded, begun)
     directory = (run_dir or _default_run_dir(loaded.config.name)).absolute()
-    _drive(directory, creation(loaded.config, loaded.folder, surrogate_only=surrogate_only))
+    rules = kept(loaded.expect)
+    _drive(directory, creation(loaded.config, loaded.folder, rules, surrogate_only=surrogate_only))
 
 
 @main.command()

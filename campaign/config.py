@@ -33,13 +33,13 @@ from campaign.fields import (
     Text,
     duration_text,
 )
+from campaign.gateconfig import Defaults, Expect, ExpectBlock, Policy
 from campaign.space import Parameter
 from campaign.taskconfig import (
     CommandTask,
     CommandVerifier,
     MpiTask,
     MpiVerifier,
-    OnFailure,
     Output,
     PythonTask,
     PythonVerifier,
@@ -72,8 +72,6 @@ __all__ = [
     "VerifierConfig",
 ]
 
-AtTheEnd: TypeAlias = Literal["fallback", "return_last", "tombstone", "fail_run"]
-
 
 class Objective(Model):
     """What the campaign looks for: a `target` to hit, or a `direction` to go."""
@@ -99,13 +97,24 @@ class Objective(Model):
     )
 
 
-class SurrogateAgent(Model):
+class AgentFields(Model):
+    """What may be said at any agent; the keys of its kind stand beside these."""
+
+    expect: ExpectBlock = Field(
+        default={}, description="Keys of `expect` that hold for this agent, before all others."
+    )
+    policy: Policy = Field(
+        default=Policy(), description="Keys of `policy` that hold for this agent."
+    )
+
+
+class SurrogateAgent(AgentFields):
     """The built-in surrogate proposes: deterministic, and no model is contacted."""
 
     kind: Literal["surrogate"] = Field(description="The built-in surrogate proposes.")
 
 
-class ReplayAgent(Model):
+class ReplayAgent(AgentFields):
     """Recorded answers are proposed again, in their order."""
 
     kind: Literal["replay"] = Field(description="Recorded answers are proposed again.")
@@ -122,17 +131,6 @@ _AnyAgent: TypeAlias = Annotated[SurrogateAgent | ReplayAgent, Field(discriminat
 Agent: TypeAlias = Annotated[
     _AnyAgent, BeforeValidator(_by_kind, json_schema_input_type=Literal["surrogate"] | _AnyAgent)
 ]
-
-
-class Expect(Model):
-    """How often an agent may answer for the slots of one round."""
-
-    max_iterations: int = Field(
-        default=2,
-        ge=1,
-        le=10,
-        description="Answers per round, the first included: with 1 nothing is asked again.",
-    )
 
 
 class Cap(Model):
@@ -185,25 +183,6 @@ class Budgets(Model):
         """The cap of a budget by its name; ``AttributeError`` for a name that is none."""
         cap: Cap | None = getattr(self, name)
         return cap
-
-
-class Policy(Model):
-    """What happens where the agent's answers end, or a verifier gives none."""
-
-    structural_failure: AtTheEnd = Field(
-        default="fallback",
-        description="For slots whose last answer could not be read as a candidate.",
-    )
-    semantic_rejection: AtTheEnd = Field(
-        default="fallback",
-        description="For slots whose last candidate was rejected: the surrogate fills the slot, "
-        "the last candidate is run all the same, the slot stays empty, or the run fails.",
-    )
-    verifier_failure: OnFailure = Field(
-        default="warn_continue",
-        description="For a candidate that a verifier could not tell about: it goes on marked as "
-        "not fully verified, it counts as rejected, or the run fails.",
-    )
 
 
 def _whole_version(value: object) -> object:
@@ -259,7 +238,18 @@ class CampaignConfig(Model):
     agent: Agent = Field(
         description="Who proposes. `agent: surrogate` is short for `{kind: surrogate}`."
     )
-    expect: Expect = Field(default=Expect(), description="How often the agent may answer.")
+    defaults: Defaults = Field(
+        default=Defaults.model_construct(),
+        description="What holds where nothing nearer says otherwise.",
+    )
+    expect: ExpectBlock = Field(
+        default={}, description="What candidates are held to, and how often the agent may answer."
+    )
+    expectations: Items[JsonValue] | None = Field(
+        default=None,
+        description="Rules about no single parameter; they and those on the parameters hold where "
+        "`expect` names none.",
+    )
     verifiers: Items[Verifier] = Field(
         default=(), description="Tasks a candidate must pass before it is simulated, in this order."
     )

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import yaml
 from pydantic import ValidationError
 
 from campaign.config import CampaignConfig
-from campaign.crossing import crossing
+from campaign.crossing import Found, crossing
+from campaign.expectations import resolve
 from campaign.overrides import override
 from campaign.problems import ConfigError, Loc, Problem, dotted, observed
 from campaign.yamlfile import FILE_NAME, MAX_BYTES, Document, plain_scalar, read_bytes
 from executors.base import Json
+
+if TYPE_CHECKING:
+    from checks.expect import Expect
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class LoadedConfig:
     path: Path
     folder: Path
     lines: Mapping[Loc, int]
+    expect: Expect | None = None  # with the rules compiled; None where nothing is expected
 
     def problem(self, loc: Loc, message: str) -> Problem:
         """A problem found later, for instance by a preflight, at its line of the file."""
@@ -41,10 +46,12 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:
     path, content = _read(path)
     try:
         document = override(read_bytes(content), overrides)
-        config = _validate(document)
+        plain = document.data if isinstance(document.data, dict) else {}
+        expect, refused = resolve(plain, path.parent)
+        config = _validate(document, refused)
     except ConfigError as error:
         raise ConfigError(error.problems, str(path)) from None
-    return LoadedConfig(config, path, path.parent, document.lines)
+    return LoadedConfig(config, path, path.parent, document.lines, expect)
 
 
 def config_from_mapping(data: Json, source: str = "") -> CampaignConfig:
@@ -95,8 +102,8 @@ def _refuse(path: Path, message: str) -> NoReturn:
     raise ConfigError([Problem("", message)], str(path)) from None
 
 
-def _validate(document: Document) -> CampaignConfig:
-    """Raises ``ConfigError`` with every problem, in the order of the file."""
+def _validate(document: Document, refused: Sequence[Found] = ()) -> CampaignConfig:
+    """Raises ``ConfigError`` with every problem, ``refused`` ones too, in the order of the file."""
     data = document.data
     if not isinstance(data, dict):
         what = "an empty file" if data is None else observed(data)
@@ -109,6 +116,7 @@ def _validate(document: Document) -> CampaignConfig:
         from campaign.wording import describe  # costs a schema; only a wrong file pays for it
 
         found = dict.fromkeys([*describe(error, data), *crossing(data)])
+    found |= dict.fromkeys(refused)
     # A value that could not be read is one problem, not also one of the wrong type.
     told = [one for one in found if not any(one[0][:end] in document.unread for end in range(99))]
     problems = [*document.problems, *(_in_file(document, loc, message) for loc, message in told)]

@@ -16,6 +16,11 @@ from campaign.template import RESERVED, unknown_placeholders
 Found: TypeAlias = tuple[Loc, str]
 Plain: TypeAlias = Mapping[str, object]
 
+_TAKEN = {
+    "rationale": "what a rule calls the agent's reasons",
+    "expect": "what a guard calls the verdict",
+}
+
 
 def crossing(data: Plain) -> list[Found]:
     """Every place that contradicts another one, and what would be right."""
@@ -56,6 +61,11 @@ def _parameters(data: Plain) -> Iterator[Found]:
             yield (
                 ("parameters", name),
                 f"{name!r} is a placeholder of every task; give the parameter another name",
+            )
+        elif name in _TAKEN:
+            yield (
+                ("parameters", name),
+                f"{name!r} is {_TAKEN[name]}; give the parameter another name",
             )
     size = math.prod(_size(parameter) for parameter in parameters.values())
     batch = _whole(data.get("batch_size"))

@@ -19,7 +19,10 @@ from campaign.agents.surrogate import SurrogateAgent
 from campaign.asking import Asking
 from campaign.config import CampaignConfig, ReplayAgent
 from campaign.crash import cause
-from campaign.events import VERSION, JobEnded, JobStarted, RunCreated, Signalled, text
+from campaign.events import VERSION, JobEnded, JobStarted, RuleRecord, RunCreated, Signalled, text
+from campaign.expectations import compiled
+from campaign.gateconfig import observes
+from campaign.judging import Layers
 from campaign.ledger import Ledger, LedgerError
 from campaign.loop import Ending, run_campaign
 from campaign.model import JobOutcome
@@ -43,8 +46,14 @@ class RunDirError(Exception):
     """The run directory already holds a run, or cannot be made."""
 
 
-def creation(config: CampaignConfig, folder: Path, *, surrogate_only: bool) -> RunCreated:
-    """The first event of a new run."""
+def creation(
+    config: CampaignConfig,
+    folder: Path,
+    rules: Sequence[RuleRecord] = (),
+    *,
+    surrogate_only: bool = False,
+) -> RunCreated:
+    """The first event of a new run; ``rules`` come from :func:`campaign.expectations.kept`."""
     return RunCreated(
         version=VERSION,
         simgate=version("simgate"),
@@ -52,6 +61,7 @@ def creation(config: CampaignConfig, folder: Path, *, surrogate_only: bool) -> R
         mode="surrogate_only" if surrogate_only else "campaign",
         folder=str(folder),
         config=config.model_dump(mode="json"),
+        rules=list(rules),
     )
 
 
@@ -138,13 +148,17 @@ def assemble(
 ) -> Campaign:
     """Put the parts of a driver together, with the configured agent unless one is given.
 
-    ``ConfigError`` when the agent's file cannot be used.
+    ``ConfigError`` when the agent's file, or a check the rules use, cannot be used any more.
     """
     space: Space = config.parameters
-    surrogate = SurrogateAgent(space, goal(config.objective), config.seed)
+    run = recorder.state.run
+    assert run is not None
+    layers = Layers(bounds(space), compiled(run.rules, run.config, place.folder))
+    fits = None if observes(config) else layers.fits()
+    surrogate = SurrogateAgent(space, goal(config.objective), config.seed, fits)
     if agent is None and isinstance(config.agent, ReplayAgent):
         agent = load_recording(place.folder / config.agent.file)
-    asking = Asking(config, bounds(space), agent or surrogate, surrogate, recorder, stop)
+    asking = Asking(config, layers, agent or surrogate, surrogate, recorder, stop)
     tasks = TaskRunner(config, place, executors, recorder, stop)
     return Campaign(asking, Verifiers(config, tasks, stop), tasks)
 

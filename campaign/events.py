@@ -24,6 +24,13 @@ class _Event(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, 
     pass
 
 
+class RuleRecord(msgspec.Struct, frozen=True):
+    """One rule of the run, as it was written, and where."""
+
+    entry: JsonObject
+    source: str
+
+
 class RunCreated(_Event, frozen=True, tag="run_created"):
     """The first event: everything a later job needs to go on, the config included."""
 
@@ -33,6 +40,7 @@ class RunCreated(_Event, frozen=True, tag="run_created"):
     mode: str  # campaign | surrogate_only
     folder: str  # the campaign folder, absolute
     config: JsonObject
+    rules: list[RuleRecord] = msgspec.field(default_factory=list)  # in the order they run
 
 
 class JobStarted(_Event, frozen=True, tag="job_started"):
@@ -102,10 +110,19 @@ class FindingRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class VerdictRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The findings of the in-process checks on one slot's candidate."""
+    """What the in-process checks said of one slot's candidate.
+
+    ``findings`` are those of the checks that follow from the parameter space. ``expect`` is the
+    verdict of the rules, empty where there are none: ``overall_pass``, ``failed`` and ``skipped``
+    (ids of rules of severity error), and ``outcomes``, one for each rule, with its ``id``,
+    ``type``, ``severity``, ``passed``, ``detail`` and ``skipped``. ``errors`` names the rules that
+    could not tell.
+    """
 
     slot: int
     findings: list[FindingRecord]
+    expect: JsonObject = msgspec.field(default_factory=dict)
+    errors: list[str] = msgspec.field(default_factory=list)
 
 
 class Judged(_Event, frozen=True, tag="judged"):
@@ -115,6 +132,7 @@ class Judged(_Event, frozen=True, tag="judged"):
     generation: int
     verdicts: list[VerdictRecord]
     draw: int = 0
+    observed: bool = False  # the rules only watch: what they say blocks nothing
 
 
 class TaskStarted(_Event, frozen=True, tag="task_started"):
@@ -155,7 +173,8 @@ class SlotEnded(_Event, frozen=True, tag="slot_ended"):
     candidate: str = ""
     parameters: JsonObject = msgspec.field(default_factory=dict)
     reason: str = ""
-    unanswered: list[str] = msgspec.field(default_factory=list)
+    unanswered: list[str] = msgspec.field(default_factory=list)  # verifiers
+    unchecked: list[str] = msgspec.field(default_factory=list)  # rules that could not tell
 
 
 class Reverified(_Event, frozen=True, tag="reverified"):

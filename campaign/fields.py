@@ -80,7 +80,7 @@ def _free_variable(name: str) -> str:
     return name
 
 
-def _only_json(arguments: object) -> object:
+def only_json(arguments: object) -> object:
     """Refuse in one sentence what JSON cannot hold, wherever it is."""
     stack: list[tuple[Loc, object]] = [((), arguments)]
     while stack:
@@ -114,4 +114,4 @@ Rendered: TypeAlias = Annotated[Inside, AfterValidator(_not_ours)]
 Variable: TypeAlias = Annotated[str, Field(pattern=IDENTIFIER), AfterValidator(_free_variable)]
 Label: TypeAlias = Annotated[str, Field(pattern=LABEL)]
 Identifier: TypeAlias = Annotated[str, Field(pattern=IDENTIFIER)]
-Arguments: TypeAlias = Annotated[Mapping[str, JsonValue], BeforeValidator(_only_json)]
+Arguments: TypeAlias = Annotated[Mapping[str, JsonValue], BeforeValidator(only_json)]

@@ -11,20 +11,25 @@ a round another job began: the same calls in the same order come to the same end
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from campaign.asking import Asking, NoCandidateError
-from campaign.events import SlotEnded, unpack
+from campaign.events import Judged, SlotEnded, unpack
+from campaign.gateconfig import observes, policies
+from campaign.guard import filtered
+from campaign.judging import UNSTATED, Batch, Judgement, Rationale
 from campaign.limits import DRAWS
 from campaign.model import Ask, CampaignFailedError, Disposition, Rejection
 from campaign.observations import trials
-from campaign.slots import Proposal, Slot, judgement, said
+from campaign.slots import Proposal, Slot, judgement, recalled, said
 from campaign.space import Point, content_hash
 from campaign.stop import StoppedError
 from campaign.verify import Verifiers
 from checks import Attempt, Rejected
-from checks.domain import judge, key
+from checks.domain import key, too_many_or_few
+from checks.finding import Status
 
 
 class Gate:
@@ -42,13 +47,16 @@ class Gate:
         self._state = asking.recorder.state
         self._round = self._state.round(number)
         self._trials = trials(self._state, asking.config)
-        self._seen = {
-            key(asking.bounds, slot.parameters)
-            for earlier, rounds in self._state.rounds.items()
+        self._policy = policies(asking.config)
+        self._observing = observes(asking.config)
+        self._history = [
+            slot.parameters
+            for earlier, rounds in sorted(self._state.rounds.items())
             if earlier < number
             for slot in rounds.slots.values()
             if slot.candidate
-        }
+        ]
+        self._seen = {key(asking.layers.bounds, point) for point in self._history}
 
     async def propose(self, previous: tuple[Attempt[Proposal], ...]) -> Proposal:
         """Ask for the open slots. What cannot be used is rejected at its stage."""
@@ -57,26 +65,27 @@ class Gate:
         if not slots:
             raise Rejected("no slot is left that another proposal could fill", check="no_progress")
         ask = self._ask(len(previous) + 1, slots)
-        answered = await self._asking.answer(ask)
+        answered, rationale = await self._asking.answer(ask)
         if answered.stage:
             for slot in slots:
                 slot.unanswered(answered.stage, answered.reason)
             raise Rejected(answered.reason, check=answered.stage)
-        return Proposal(ask.generation, ask.slots, tuple(unpack(answered.candidates)))
+        candidates = tuple(unpack(answered.candidates))
+        return Proposal(ask.generation, ask.slots, candidates, rationale)
 
     def count(self, proposal: Proposal) -> None:
         """Shape: one candidate for each slot asked for."""
-        found, wanted = len(proposal.candidates), len(proposal.slots)
-        if found != wanted:
-            reason = f"{found} candidates; exactly {wanted} are asked for"
+        finding = too_many_or_few(len(proposal.slots), len(proposal.candidates))
+        if finding.status is Status.REJECT:
             for number in proposal.slots:
-                self._slots[number].unanswered("count", reason)
-            raise Rejected(reason)
+                self._slots[number].unanswered(finding.check, finding.reason)
+            raise Rejected(finding.reason)
 
     async def domain(self, proposal: Proposal) -> None:
-        """Schema and domain: what the parameter space says of each candidate."""
+        """Schema and domain: what the parameter space and the rules say of each candidate."""
         slots = [self._slots[number] for number in proposal.slots]
-        await self._judge(slots, proposal.candidates, generation=proposal.generation)
+        new = dict(zip(proposal.slots, proposal.candidates, strict=True))
+        await self._judge(new, proposal.rationale, generation=proposal.generation)
         if not any(slot.point for slot in slots):
             for slot in slots:
                 slot.close_if_repeated()
@@ -99,7 +108,7 @@ class Gate:
 
     async def fill(self) -> Proposal:
         """Do with the slots no proposal could fill what the policy says."""
-        policy = self._asking.config.policy
+        policy = self._policy
         left: dict[str, list[Slot]] = {}
         for slot in self._slots:
             if not slot.ended:
@@ -122,7 +131,8 @@ class Gate:
             if not slots:
                 return
             filled = await self._asking.draw(self._ask(0, slots), draw)
-            await self._judge(slots, unpack(filled.candidates), draw=draw)
+            new = dict(zip(filled.slots, unpack(filled.candidates), strict=True))
+            await self._judge(new, UNSTATED, draw=draw)
             await self._verify([slot for slot in slots if slot.point], Disposition.FALLBACK, 0)
             slots = [slot for slot in slots if not slot.ended]
         if slots:
@@ -136,37 +146,59 @@ class Gate:
             generation=generation,
             slots=tuple(slot.number for slot in slots),
             trials=self._trials,
-            pinned=self._pinned(),
+            pinned=tuple(self._pinned().values()),
             rejections=tuple(self._rejections),
         )
 
     def _runnable(self, candidate: object) -> Point | None:
         """A candidate that has every parameter with a value of its type, in bounds or not."""
-        whole = isinstance(candidate, dict) and key(self._asking.bounds, candidate)
+        whole = isinstance(candidate, dict) and key(self._asking.layers.bounds, candidate)
         return cast("Point", candidate) if whole else None
 
-    def _pinned(self) -> tuple[Point, ...]:
-        return tuple(slot.point for slot in self._slots if slot.ended and slot.point is not None)
+    def _pinned(self) -> dict[int, Point]:
+        return {
+            slot.number: slot.point for slot in self._slots if slot.ended and slot.point is not None
+        }
 
     async def _judge(
-        self,
-        slots: Sequence[Slot],
-        candidates: Sequence[object],
-        generation: int = 0,
-        draw: int = 0,
+        self, new: Mapping[int, object], rationale: Rationale, *, generation: int = 0, draw: int = 0
     ) -> None:
-        verdicts = judge(
-            self._asking.bounds,
-            candidates,
-            seen=self._seen,
-            pinned=self._pinned(),
-            slots=[slot.number for slot in slots],
-        )
-        for slot, candidate, findings in zip(slots, candidates, verdicts, strict=True):
-            if not slot.judged(candidate, findings):
-                self._rejections.append(Rejection(slot.number, candidate, findings))
-        if (generation, draw) not in self._round.judged:
-            await self._asking.recorder.record(judgement(self._number, generation, draw, slots))
+        """Put new candidates, by slot, to the layers that run in process."""
+        judged = self._round.judged.get((generation, draw))
+        batch = Batch(new, self._pinned(), rationale, self._seen, self._history)
+        found = self._asking.layers.judge(batch) if judged is None else self._again(batch, judged)
+        slots = [self._slots[number] for number in new]
+        for slot in slots:
+            slot.judged(new[slot.number], found[slot.number], observing=self._observing)
+        if judged is None:
+            await self._asking.recorder.record(
+                judgement(self._number, generation, draw, slots, observed=self._observing)
+            )
+        for slot in slots:
+            self._decide(slot)
+
+    def _again(self, batch: Batch, judged: Judged) -> dict[int, Judgement]:
+        """What an earlier job said: a check of the user's own need not say it again."""
+        by_space = replace(self._asking.layers, suite=None).judge(batch)
+        return {
+            one.slot: Judgement(by_space[one.slot].findings, recalled(one) if one.expect else None)
+            for one in judged.verdicts
+        }
+
+    def _decide(self, slot: Slot) -> None:
+        """What becomes of a candidate that did not pass, or of which a rule could not tell."""
+        doubted = slot.doubted
+        if not slot.standing:
+            return
+        if not doubted:
+            self._rejections.append(Rejection(slot.number, slot.candidate, slot.rejecting))
+        elif self._policy.check_error == "warn_continue":
+            slot.let_pass(doubted)
+        elif self._policy.check_error == "fail_run":
+            raise CampaignFailedError(f"round {self._number}: {slot} (check_error: fail_run)")
+        else:  # the candidate is not at fault: nothing to repair
+            slot.closed = True
+            self._rejections.append(Rejection(slot.number, slot.candidate, slot.rejecting))
 
     async def _verify(
         self, slots: Sequence[Slot], disposition: Disposition, generation: int
@@ -176,7 +208,7 @@ class Gate:
                 group.create_task(self._verify_one(slot, disposition, generation))
         # In the order of the slots, not of the answers: what is said next must not depend on luck.
         self._rejections += [
-            Rejection(slot.number, slot.candidate, slot.findings)
+            Rejection(slot.number, slot.candidate, slot.rejecting)
             for slot in slots
             if not slot.ended
         ]
@@ -210,18 +242,24 @@ class Gate:
         slot.ended, slot.point = True, point
         ended = self._round.slots.get(slot.number)
         if ended is None:
+            guard = self._asking.config.simulation.guard
+            filter_ = "" if point is None else filtered(guard, point, slot.verdict)
             let_through = disposition not in (Disposition.RETURNED, Disposition.TOMBSTONE)
             ended = SlotEnded(
                 round=self._number,
                 slot=slot.number,
-                disposition=disposition.value,
+                disposition=(Disposition.TOMBSTONE if filter_ else disposition).value,
                 generation=generation,
                 candidate="" if point is None else content_hash(point),
                 parameters={} if point is None else dict(point),
-                reason="" if let_through else str(slot),
+                reason=filter_ or ("" if let_through else str(slot)),
                 unanswered=list(unanswered),
+                unchecked=list(slot.unchecked),
             )
             await self._asking.recorder.record(ended)
+        if ended.disposition == Disposition.TOMBSTONE:
+            slot.point = None
+            return
         later = self._round.reverified.get(slot.number)
-        if point is not None and not (later is not None and later.rejected_by):
+        if later is None or not later.rejected_by:
             self._passes(ended)

@@ -81,10 +81,23 @@ def _slots(slots: Sequence[int]) -> str:
 
 def _rejections(event: events.Judged) -> Iterator[str]:
     for verdict in event.verdicts:
+        where = f"r{event.round} s{verdict.slot}"
         for finding in verdict.findings:
             if finding.status == "reject":
-                where = f"r{event.round} s{verdict.slot}"
                 yield f"{where} rejected by {finding.check}: {plain(finding.reason)}"
+        for outcome in verdict.expect.get("outcomes", ()):
+            if not outcome["passed"] and not outcome["skipped"]:
+                word = _word(outcome, event.observed, outcome["id"] in verdict.errors)
+                yield f"{where} {word} {outcome['id']}: {plain(outcome['detail'])}"
+
+
+def _word(outcome: Mapping[str, str], observed: bool, error: bool) -> str:
+    """What a rule that did not pass has done."""
+    if error:
+        return "NOT CHECKED by"
+    if outcome["severity"] != "error":
+        return f"{outcome['severity']} by"
+    return "observed by" if observed else "rejected by"
 
 
 def _task(event: events.TaskEnded, state: CampaignState) -> str:
@@ -106,8 +119,8 @@ def _task(event: events.TaskEnded, state: CampaignState) -> str:
 def _slot(event: events.SlotEnded) -> str:
     words = _WORDS[Disposition(event.disposition)]
     text = f"r{event.round} s{event.slot} {words} {point_text(event.parameters)}".rstrip()
-    if event.unanswered:
-        text += f" (validation incomplete: {', '.join(event.unanswered)})"
+    if event.unanswered or event.unchecked:
+        text += f" (validation incomplete: {', '.join([*event.unanswered, *event.unchecked])})"
     return f"{text}: {plain(event.reason)}" if event.reason else text
 
 

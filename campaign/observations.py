@@ -118,6 +118,11 @@ def unanswered(state: CampaignState, slot: SlotEnded) -> tuple[str, ...]:
     return tuple(slot.unanswered if later is None else later.unanswered)
 
 
+def unproven(state: CampaignState, slot: SlotEnded) -> tuple[str, ...]:
+    """The verifiers that have not answered, and the rules that could not tell."""
+    return (*unanswered(state, slot), *slot.unchecked)
+
+
 def _let_through(rounds: RoundState) -> list[SlotEnded]:
     return [
         slot

@@ -10,6 +10,7 @@ from pathlib import Path
 from campaign.agents.replay import load_recording
 from campaign.config import CampaignConfig, CommandTask, MpiTask, ReplayAgent, TaskConfig
 from campaign.configfile import LoadedConfig
+from campaign.gateconfig import iterations
 from campaign.limits import DRAWS, worst_case
 from campaign.problems import ConfigError, Loc, Problem
 from campaign.template import RESERVED, TemplateError, placeholders, render, render_file
@@ -176,11 +177,11 @@ def _cap_problems(config: CampaignConfig) -> Iterator[tuple[Loc, str]]:
 
 def _costs(config: CampaignConfig) -> Iterator[Cost]:
     slots = config.rounds * config.batch_size
-    rounds, tries = config.rounds, config.expect.max_iterations + DRAWS
+    rounds, tries = config.rounds, iterations(config) + DRAWS
     verifiers = sum(worst_case(task) * (1 + task.retries) for task in config.verifiers)
     simulation = worst_case(config.simulation) * (1 + config.simulation.retries)
     budgets = config.budgets
-    yield _cost("generations", rounds, rounds * config.expect.max_iterations, budgets.generations)
+    yield _cost("generations", rounds, rounds * iterations(config), budgets.generations)
     runs = sum(1 + task.retries for task in config.verifiers)
     yield _cost("verifier runs", slots * len(config.verifiers), slots * tries * runs, None)
     yield _cost("simulation runs", slots, slots * (1 + config.simulation.retries), None)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,9 @@ from campaign.config import (
     CampaignConfig,
     Cap,
     CommandTask,
-    Expect,
     MpiTask,
     Objective,
     Output,
-    Policy,
     PythonTask,
     ReplayAgent,
     SurrogateAgent,
@@ -35,9 +34,10 @@ from campaign.fields import (
     NAME,
     SMALL_IDENTIFIER,
 )
+from campaign.gateconfig import Defaults, Expect, Policy, Prompt, RuleEntry
 from campaign.schema import Schema, json_schema, schema_text, tidied
 from campaign.space import CategoricalParameter, FloatParameter, IntParameter
-from campaign.taskconfig import TaskFields, VerifierFields
+from campaign.taskconfig import Guard, SimulationFields, TaskFields, VerifierFields
 from executors.config import LocalConfig, ThreadsConfig
 
 PAGE, SCHEMA = "config.md", "campaign.schema.json"
@@ -121,7 +121,17 @@ SECTIONS = (
     ),
     Section("Agent: surrogate", "agent.", SurrogateAgent, "agent: {kind: surrogate}"),
     Section("Agent: replay", "agent.", ReplayAgent, "agent: {kind: replay, file: answers.yaml}"),
-    Section("Expect", "expect.", Expect, "expect: {max_iterations: 3}"),
+    Section(
+        "Expect",
+        "expect.",
+        Expect,
+        "expect:\n  max_iterations: 3\n  expectations:\n    - id: stable_step\n"
+        "      type: expression\n      params: {condition: 'rate * 0.5 < 0.01'}\n"
+        "      hint: lower the rate",
+    ),
+    Section("Rules", "expect.expectations[].", RuleEntry),
+    Section("Prompts of your own", "expect.repair.", Prompt),
+    Section("Defaults", "defaults.", Defaults, "defaults: {expect: {max_iterations: 3}}"),
     Section("Tasks: keys of every kind", "simulation.", TaskFields),
     Section(
         "Tasks: python",
@@ -148,6 +158,14 @@ SECTIONS = (
         TaskFields,
     ),
     Section("Output", "simulation.output.", Output),
+    Section("Simulation: keys beside those of a task", "simulation.", SimulationFields),
+    Section(
+        "Guard",
+        "simulation.guard.",
+        Guard,
+        'simulation:\n  kind: python\n  function: "model:simulate"\n  walltime: 2m\n'
+        "  guard: {condition: 'expect.overall_pass == true', on_false: filter}",
+    ),
     Section(
         "Verifiers: keys beside those of a task",
         "verifiers[].",
@@ -274,7 +292,7 @@ def _range(field: Schema) -> str:
 def _linked(name: str) -> str:
     if name == "JsonValue":
         return "any data"
-    name = {"CountCap": "Cap"}.get(name, name.replace("Verifier", "Task"))
+    name = {"CountCap": "Cap"}.get(name, re.sub("Verifier|Simulation", "Task", name))
     title = _SECTION_OF[name]
     anchor = "".join(one for one in title.lower() if one.isalnum() or one in " -").replace(" ", "-")
     return f"[{title.split(': ')[-1].lower()}](#{anchor})"

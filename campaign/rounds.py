@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from campaign.asking import Asking
 from campaign.events import RoundEnded, RoundStarted, SlotEnded
 from campaign.gate import Gate
+from campaign.gateconfig import iterations, policies
 from campaign.model import SIMULATION, CampaignFailedError
 from campaign.stop import StoppedError
 from campaign.tasks import Job, TaskRunner
@@ -52,13 +53,13 @@ async def run_round(campaign: Campaign, number: int) -> None:
 
 async def _gate(campaign: Campaign, gate: Gate, number: int) -> None:
     config = campaign.asking.config
-    policy = config.policy
+    policy = policies(config)
     hopeless = policy.structural_failure == policy.semantic_rejection == "fail_run"
     try:
         await accept(
             gate.propose,
             checks=(gate.count, gate.domain, gate.verifiers, gate.settled),
-            attempts=config.expect.max_iterations,
+            attempts=iterations(config),
             fallback=None if hopeless else gate.fill,
             name=f"round {number}",
         )

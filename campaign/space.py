@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 Value: TypeAlias = float | int | str | bool
 Point: TypeAlias = Mapping[str, Value]
@@ -41,6 +41,10 @@ class _Parameter(BaseModel):
 
     unit: str = Field(default="", description="Unit of the value; shown to the agent.")
     description: str = Field(default="", description="What the parameter is; shown to the agent.")
+    expectations: Annotated[tuple[JsonValue, ...], Field(strict=False)] | None = Field(
+        default=None,
+        description="Rules about this parameter, as in `expect.expectations` but without `field`.",
+    )
 
 
 class FloatParameter(_Parameter):

@@ -30,7 +30,7 @@ from campaign.configfile import config_from_mapping
 from campaign.events import RunCreated
 from campaign.ledger import LedgerError, created, read
 from campaign.lock import alive_holder
-from campaign.observations import best, observations, unanswered
+from campaign.observations import best, observations, unproven
 from campaign.state import CampaignState, fold
 
 CAPS = ("node_hours", "verifier_node_hours", "generations")
@@ -98,7 +98,7 @@ def _best(state: CampaignState, config: CampaignConfig) -> dict[str, Any] | None
         "value": found.value,
         "round": found.round,
         "slot": found.slot.slot,
-        "incomplete": list(unanswered(state, found.slot)),
+        "incomplete": list(unproven(state, found.slot)),
     }
 
 
@@ -126,7 +126,7 @@ def _slots(state: CampaignState, config: CampaignConfig) -> list[dict[str, Any]]
             "generation": slot.generation,
             "candidate": slot.parameters or None,
             "value": values.get((number, slot.slot)),
-            "incomplete": list(unanswered(state, slot)),
+            "incomplete": list(unproven(state, slot)),
             "reason": slot.reason,
         }
         for number, rounds in sorted(state.rounds.items())

@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from campaign.config import CampaignConfig
+from campaign.events import Judged, VerdictRecord
 from campaign.lines import number, plain, point_text
 from campaign.model import Disposition
-from campaign.observations import best, reached, unanswered
+from campaign.observations import best, reached, unproven
 from campaign.state import CampaignState
 from campaign.status import CAPS
 
@@ -66,7 +67,7 @@ def gate_table(state: CampaignState) -> Table | None:
                 counts[answer.stage] = counts.get(answer.stage, 0) + 1
         for judged in rounds.judged.values():
             for verdict in judged.verdicts:
-                for check in {f.check for f in verdict.findings if f.status == "reject"}:
+                for check in rejecting(judged, verdict):
                     counts[check] = counts.get(check, 0) + 1
     for (task, _), tries in state.tasks.items():
         if tries.rejects:
@@ -79,6 +80,15 @@ def gate_table(state: CampaignState) -> Table | None:
     for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         table.add_row(Text(name), str(count))
     return table
+
+
+def rejecting(judged: Judged, verdict: VerdictRecord) -> set[str]:
+    """The checks and rules that rejected a candidate."""
+    found = {one.check for one in verdict.findings if one.status == "reject"}
+    if judged.observed:
+        return found
+    failed, skipped = (verdict.expect.get(key, ()) for key in ("failed", "skipped"))
+    return found | (set(failed) - set(skipped) - set(verdict.errors))
 
 
 def summary(
@@ -115,6 +125,6 @@ def _result(config: CampaignConfig, state: CampaignState) -> Text:
     if objective.target is not None:
         hit = "reached" if reached(state, config) else "NOT reached"
         text.append(f"; target {objective.target:g} ± {objective.tolerance:g} {hit}")
-    if left := unanswered(state, found.slot):
+    if left := unproven(state, found.slot):
         text.append(f"; validation incomplete: {', '.join(left)}", style="red")
     return text

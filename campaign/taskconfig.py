@@ -167,6 +167,39 @@ class VerifierFields(Model):
     )
 
 
+class Guard(Model):
+    """A last condition on a candidate, right before its simulation."""
+
+    condition: Text = Field(
+        min_length=1,
+        description="A [condition](expressions.md) over the parameters and `expect`, the verdict: "
+        "`expect.overall_pass == true`.",
+    )
+    on_false: Literal["filter"] = Field(
+        default="filter", description="The candidate is not simulated; its slot stays empty."
+    )
+
+
+class SimulationFields(Model):
+    """The simulation is a task that may have a guard; the keys of a task stand beside it."""
+
+    guard: Guard | None = Field(
+        default=None, description="What a candidate must meet at the last moment. None by default."
+    )
+
+
+class PythonSimulation(SimulationFields, PythonTask):
+    """A simulation that is a Python function; it answers a mapping with the objective."""
+
+
+class MpiSimulation(SimulationFields, MpiTask):
+    """A simulation that every MPI rank calls; rank 0 answers a mapping with the objective."""
+
+
+class CommandSimulation(SimulationFields, CommandTask):
+    """A simulation that is a program."""
+
+
 class PythonVerifier(PythonTask, VerifierFields):
     """A verifier that is a Python function; it answers a mapping with `verdict`."""
 
@@ -181,19 +214,26 @@ class CommandVerifier(CommandTask, VerifierFields):
 
 TaskConfig: TypeAlias = PythonTask | MpiTask | CommandTask
 VerifierConfig: TypeAlias = PythonVerifier | MpiVerifier | CommandVerifier
-Simulation: TypeAlias = Annotated[TaskConfig, Field(discriminator="kind")]
+SimulationConfig: TypeAlias = PythonSimulation | MpiSimulation | CommandSimulation
+Simulation: TypeAlias = Annotated[SimulationConfig, Field(discriminator="kind")]
 Verifier: TypeAlias = Annotated[VerifierConfig, Field(discriminator="kind")]
 
 __all__ = [
+    "CommandSimulation",
     "CommandTask",
     "CommandVerifier",
+    "Guard",
+    "MpiSimulation",
     "MpiTask",
     "MpiVerifier",
     "OnFailure",
     "Output",
+    "PythonSimulation",
     "PythonTask",
     "PythonVerifier",
     "Simulation",
+    "SimulationConfig",
+    "SimulationFields",
     "TaskConfig",
     "TaskFields",
     "Verifier",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from campaign.space import Point
+
+Fits: TypeAlias = Callable[[Sequence[Point]], Sequence[bool]]
+"""Which of some points may be proposed at all."""
 
 
 @dataclass(frozen=True, slots=True)

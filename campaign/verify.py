@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from campaign.config import CampaignConfig, VerifierConfig
 from campaign.contract import rejects
 from campaign.events import TaskEnded
+from campaign.gateconfig import policies
 from campaign.model import JobOutcome
 from campaign.space import Point
 from campaign.stop import Stop
@@ -74,7 +75,7 @@ class Verifiers:
         return Verification(tuple(findings), tuple(unanswered), tuple(blocked))
 
     def _on_failure(self, verifier: VerifierConfig, ended: TaskEnded) -> str:
-        policy = verifier.on_failure or self._config.policy.verifier_failure
+        policy = verifier.on_failure or policies(self._config).verifier_failure
         if policy == "fail_run":
             self._stop.request(
                 f"verifier {verifier.name}: {ended.status}: {ended.reason} (on_failure: fail_run)",

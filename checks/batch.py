@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -40,12 +40,14 @@ class Batch:
         self._codes = np.zeros((len(self._rules), len(columns)), dtype=np.uint8)
         self._spoken: list[dict[int, Mark]] = [{} for _ in self._rules]
 
-    def judge(self, history: Iterable[Mapping[str, object]]) -> list[Verdict]:
+    def judge(
+        self, history: Iterable[Mapping[str, object]], pinned: Collection[int] = ()
+    ) -> list[Verdict]:
         """Judge by every rule; one verdict a candidate."""
         past = tuple(history)
         for place, rule in enumerate(self._rules):
             if rule.across is not None:
-                self._compare(place, rule, past)
+                self._compare(place, rule, past, pinned)
             elif not self._by_column(place, rule):
                 self._one_by_one(place, rule, range(len(self._columns)))
         verdicts = [self._suite._passing] * len(self._columns)
@@ -91,7 +93,9 @@ class Batch:
             self._one_by_one(place, rule, unsure.tolist())
         return True
 
-    def _compare(self, place: int, rule: Rule, past: Sequence[Record]) -> None:
+    def _compare(
+        self, place: int, rule: Rule, past: Sequence[Record], pinned: Collection[int]
+    ) -> None:
         """Mark the candidates that are too alike."""
         if self._all_differ(rule):
             return
@@ -103,7 +107,7 @@ class Batch:
         for index, key in enumerate(keys):
             if isinstance(key, Status):
                 codes[index] = _CODES[key]
-        found = rule.repeats(keys, past)
+        found = rule.repeats(keys, past, pinned)
         codes[list(found)] = _SPOKEN
         self._spoken[place].update((index, (earlier,)) for index, earlier in found.items())
 

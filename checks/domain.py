@@ -131,13 +131,14 @@ def _findings(defects: tuple[_Defect, ...], *, comparable: bool) -> tuple[Findin
     blocked = False
     for check in (_UNKNOWN, *_CHAIN, _DISTINCT):
         reasons = by_check.get(check, [])
+        layer = Layer.DOMAIN if check == _DISTINCT else Layer.SCHEMA
         unable = blocked if check in _CHAIN else check == _DISTINCT and not comparable
         if reasons:
-            found += [Finding(check, Layer.DOMAIN, Status.REJECT, _clip(r)) for r in reasons]
+            found += [Finding(check, layer, Status.REJECT, _clip(r)) for r in reasons]
         elif unable:
-            found.append(Finding(check, Layer.DOMAIN, Status.SKIPPED, "not every value is usable"))
+            found.append(Finding(check, layer, Status.SKIPPED, "not every value is usable"))
         else:
-            found.append(Finding(check, Layer.DOMAIN, Status.PASS))
+            found.append(Finding(check, layer, Status.PASS))
         blocked = blocked or (check in _CHAIN and bool(reasons))
     return tuple(found)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from checks import template
 from checks.declared import nearest
-from checks.sources import Document, entries_of
+from checks.sources import Document, Entries, entries_of
 from checks.suite import Suite, SuiteError, compile_rules
 from checks.values import kind_of, shown
 from checks.world import JUDGE, World
@@ -50,6 +50,12 @@ class Expect:
     max_iterations: int = 2  # generations, the first counted
     on_exhausted: str = "fallback"
     judge_budget: int | None = None  # calls
+    entries: Entries = field(default_factory=list)  # what the suite was compiled from, in order
+
+    @property
+    def observes(self) -> bool:
+        """Whether what the rules say is recorded and blocks nothing."""
+        return self.repair == "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,9 @@ class Around:
     """What a block is read in.
 
     ``own`` is the file that describes the agent's answer, ``suites`` the files a block may name,
-    ``prompts`` the texts a repair may name. ``cannot_repair`` says why the agent cannot repair,
-    ``""`` when it can: then a policy it inherits is left out, and one written at it is refused.
+    ``prompts`` the texts a repair may name. ``cannot_repair`` says why the agent cannot answer
+    twice, ``cannot_steer`` why it reads no feedback, ``""`` when it can: what it cannot do is left
+    out of a policy it inherits, and refused in one written at it.
     """
 
     world: World = field(default_factory=World)
@@ -66,6 +73,7 @@ class Around:
     suites: Mapping[str, Document] = field(default_factory=dict)
     prompts: Mapping[str, str] = field(default_factory=dict)
     cannot_repair: str = ""
+    cannot_steer: str = ""
 
 
 def read_expect(block: object, around: Around, *, defaults: object = None) -> Expect | None:
@@ -75,7 +83,7 @@ def read_expect(block: object, around: Around, *, defaults: object = None) -> Ex
     """
     if block is None and defaults is None:
         return None
-    problems = [*_shape(block, VERDICT_KEY), *_shape(defaults, f"defaults.{VERDICT_KEY}")]
+    problems = [*shape(block, VERDICT_KEY), *shape(defaults, f"defaults.{VERDICT_KEY}")]
     if problems:
         raise SuiteError(problems)
     stated = dict(block) if isinstance(block, Mapping) else {}
@@ -90,6 +98,8 @@ def read_expect(block: object, around: Around, *, defaults: object = None) -> Ex
             return None
         merged = {k: v for k, v in merged.items() if k not in _LOOPING or k in stated}
         merged["repair"] = "none"
+    if around.cannot_steer:
+        _unsteered(merged, stated, around.cannot_steer, problems)
     problems += _policy(merged, around, bool(entries))
     if around.world.fields is not None and around.world.fields.kind(VERDICT_KEY) is not None:
         problems.append(f"field {VERDICT_KEY!r}: the verdict is attached under this key; rename it")
@@ -102,13 +112,26 @@ def read_expect(block: object, around: Around, *, defaults: object = None) -> Ex
         )
     if problems:
         raise SuiteError(problems)
-    return _made(merged, around, Suite(rules))
+    return _made(merged, around, Suite(rules), entries)
 
 
 _LOOPING = ("repair", "structural", "max_iterations", "on_exhausted")
 
 
-def _made(merged: Mapping[str, object], around: Around, suite: Suite) -> Expect:
+def _unsteered(
+    merged: dict[str, object], stated: Mapping[str, object], why: str, problems: list[str]
+) -> None:
+    """Ask again without feedback what an agent would be steered by; refuse it where it was said."""
+    for key, usual in (("repair", "auto"), ("structural", "retry")):
+        way = merged.get(key, usual)
+        if way != "auto" and not isinstance(way, Mapping):
+            continue
+        if key in stated:
+            problems.append(f"{key}: {shown(way)}, but {why}; use {key}: retry")
+        merged[key] = "retry"
+
+
+def _made(merged: Mapping[str, object], around: Around, suite: Suite, entries: Entries) -> Expect:
     """The block's values, checked before; what is left out has its default."""
     usual = Expect(suite)
     iterations, budget = merged.get("max_iterations"), merged.get("judge_budget")
@@ -119,6 +142,7 @@ def _made(merged: Mapping[str, object], around: Around, suite: Suite) -> Expect:
         max_iterations=iterations if isinstance(iterations, int) else usual.max_iterations,
         on_exhausted=str(merged.get("on_exhausted", usual.on_exhausted)),
         judge_budget=budget if isinstance(budget, int) else None,
+        entries=entries,
     )
 
 
@@ -129,8 +153,8 @@ def _resolved(value: object, around: Around) -> str | Prompt:
     return Prompt(reference, around.prompts.get(reference, reference))
 
 
-def _shape(block: object, name: str) -> list[str]:
-    """Whether a block is a mapping of known keys."""
+def shape(block: object, name: str) -> list[str]:
+    """What is wrong with a block that must be a mapping of the known keys; ``name`` is its own."""
     if block is None:
         return []
     if not isinstance(block, Mapping):

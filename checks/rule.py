@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TypeAlias
@@ -75,15 +75,30 @@ class Rule:
         return self.finding(mark, self._reason(record))
 
     def repeats(
-        self, keys: Sequence[Key | Status | None], history: Iterable[object]
+        self,
+        keys: Sequence[Key | Status | None],
+        history: Iterable[object],
+        pinned: Collection[int] = (),
     ) -> Mapping[int, int]:
-        """The candidates that are too alike, each with the earlier place; ``keys`` by `keyed`."""
+        """The candidates that are too alike, each with the earlier place; ``keys`` by `keyed`.
+
+        The ``pinned`` places come first, wherever they are.
+        """
         assert self.across is not None
         past: set[Key] = set()
         if self.across.past:
             found = (self.keyed(record) for record in history if isinstance(record, Mapping))
             past = {key for key in found if isinstance(key, tuple)}
-        return self.across.repeats(keys, past)
+        if not pinned:
+            return self.across.repeats(keys, past)
+        fixed = set(pinned)
+        order = [*sorted(fixed), *(place for place in range(len(keys)) if place not in fixed)]
+        repeats = self.across.repeats([keys[place] for place in order], past)
+        return {
+            order[at]: order[earlier] if earlier >= 0 else earlier
+            for at, earlier in repeats.items()
+            if order[at] not in fixed
+        }
 
     def _reason(self, record: Record) -> str:
         if not is_record(record):

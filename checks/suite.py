@@ -17,6 +17,7 @@ from checks.entry import Refused, compiled, label
 from checks.finding import Finding, Status, Verdict
 from checks.rule import Mark, Rule
 from checks.ruletype import RuleType, Scope
+from checks.sources import Entries, Placed, Source
 from checks.values import is_record
 from checks.world import World
 
@@ -56,20 +57,25 @@ class Suite:
         return self.judge_batch((candidate,), history=history)[0]
 
     def judge_batch(
-        self, candidates: Sequence[object], *, history: Iterable[Mapping[str, object]] = ()
+        self,
+        candidates: Sequence[object],
+        *,
+        history: Iterable[Mapping[str, object]] = (),
+        pinned: Collection[int] = (),
     ) -> list[Verdict]:
         """Judge candidates, also against each other and ``history``; a verdict for each.
 
-        A candidate may be anything; one that is no mapping fails every rule.
+        A candidate may be anything; one that is no mapping fails every rule. Of two that are too
+        alike the later is at fault; a ``pinned`` place never is.
         """
         if len(candidates) > _SMALL:
             from checks.batch import Batch
             from checks.columns import Columns
 
-            return Batch(self, Columns(_records(candidates)), candidates).judge(history)
+            return Batch(self, Columns(_records(candidates)), candidates).judge(history, pinned)
         marks = [self._marks(candidate) for candidate in candidates]
         if self._across:
-            self._compare(candidates, marks, tuple(history))
+            self._compare(candidates, marks, tuple(history), pinned)
         return [
             Verdict(partial(self._findings, candidate, row)) if any(row) else self._passing
             for candidate, row in zip(candidates, marks, strict=True)
@@ -110,6 +116,7 @@ class Suite:
         candidates: Sequence[object],
         marks: Sequence[list[Mark]],
         history: Sequence[Mapping[str, object]],
+        pinned: Collection[int] = (),
     ) -> None:
         """Mark the candidates that are too alike."""
         for place, rule in self._across:
@@ -118,7 +125,7 @@ class Suite:
             for index, key in enumerate(keys):
                 if type(key) is Status:
                     marks[index][place] = key
-            for index, earlier in rule.repeats(keys, history).items():
+            for index, earlier in rule.repeats(keys, history, pinned).items():
                 marks[index][place] = (earlier,)
 
 
@@ -162,27 +169,27 @@ def compile_suite(
         own=types,
         references=None if judge is None else frozenset(judge),
     )
-    rules, problems = compile_rules([(entry, "") for entry in entries], world)
+    rules, problems = compile_rules([(entry, Source("")) for entry in entries], world)
     if problems:
         raise SuiteError(problems)
     return Suite(rules)
 
 
-def compile_rules(
-    entries: Sequence[tuple[object, str]], world: World
-) -> tuple[list[Rule], list[str]]:
+def compile_rules(entries: Entries, world: World) -> tuple[list[Rule], list[str]]:
     """Compile entries, each with where it comes from; the rules, and every refusal."""
     rules: list[Rule] = []
     problems: list[str] = []
+    seen: set[str] = set()
     for place, (entry, source) in enumerate(entries):
         try:
-            rules.append(compiled(entry, world, source))
+            rule = compiled(entry, world, source.name)
         except Refused as refused:
             name = label(entry, place)
-            problems += [f"{name}: {problem}" for problem in refused.problems]
-    seen: set[str] = set()
-    for rule in rules:
+            problems += [Placed(f"{name}: {problem}", source) for problem in refused.problems]
+            continue
         if rule.id in seen:
-            problems.append(f"{rule.id}: two rules share this id; give each its own")
+            text = f"{rule.id}: two rules share this id; give each its own"
+            problems.append(Placed(text, source))
         seen.add(rule.id)
+        rules.append(rule)
     return rules, problems

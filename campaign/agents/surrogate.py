@@ -8,21 +8,23 @@ from typing import cast
 
 from campaign.model import Answer, Ask, Rejection
 from campaign.space import Point, Space
-from campaign.trial import Goal, Trial
+from campaign.trial import Fits, Goal, Trial
 from checks.finding import Layer, Status
+from checks.world import BUILT_IN
 
 
 @dataclass(frozen=True, slots=True)
 class SurrogateAgent:
     """Proposes what the surrogate would try next; for a repair, the next best.
 
-    What a verifier rejected counts as a failed simulation, so that the surrogate keeps away
-    from more of the kind.
+    What a verifier, or a check of the user's own, rejected counts as a failed simulation, so that
+    the surrogate keeps away from more of the kind.
     """
 
     space: Space
     goal: Goal
     seed: int
+    fits: Fits | None = None  # which points the rules let pass
 
     async def propose(self, ask: Ask) -> Answer:
         """A point for each slot, none of them tried; computed off the event loop.
@@ -32,7 +34,7 @@ class SurrogateAgent:
         from campaign.surrogate import suggest  # SciPy: half a second that readers need not pay
 
         refused = [one for one in ask.rejections if _of_the_space(one)]
-        failed = [Trial(_point(one), None) for one in refused if _rejecting(one)]
+        failed = [Trial(_point(one), None) for one in refused if _at_fault(one)]
         points = await asyncio.to_thread(
             suggest,
             self.space,
@@ -42,18 +44,30 @@ class SurrogateAgent:
             exclude=[_point(one) for one in refused],
             count=len(ask.slots),
             seed=self.seed,
+            fits=self.fits,
         )
         return Answer(tuple(points))
 
 
-def _rejecting(rejection: Rejection) -> set[Layer]:
-    """The layers that rejected; none when a verifier could not tell, which teaches nothing."""
-    return {one.layer for one in rejection.findings if one.status is Status.REJECT}
+def _at_fault(rejection: Rejection) -> bool:
+    """Whether the candidate would be rejected wherever it stood, by what `fits` does not know.
+
+    One that repeats another, or of which a verifier could not tell, teaches nothing.
+    """
+    return any(
+        one.status is Status.REJECT
+        and (one.layer is Layer.VERIFIER or (one.kind and one.kind not in BUILT_IN))
+        for one in rejection.findings
+    )
 
 
 def _of_the_space(rejection: Rejection) -> bool:
-    """Whether the candidate was let through by all checks that follow from the space."""
-    return isinstance(rejection.candidate, dict) and _rejecting(rejection) <= {Layer.VERIFIER}
+    """Whether the candidate was let through by what the parameter space alone says of it."""
+    outside = (
+        one.layer in (Layer.SHAPE, Layer.SCHEMA) and one.status is Status.REJECT
+        for one in rejection.findings
+    )
+    return isinstance(rejection.candidate, dict) and not any(outside)
 
 
 def _point(rejection: Rejection) -> Point:

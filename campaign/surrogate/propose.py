@@ -10,7 +10,7 @@ space (``campaign.surrogate.learn.thinned``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,11 @@ from threadpoolctl import threadpool_limits
 
 from campaign.space import Point, Space
 from campaign.surrogate.acquire import Below, Improvement, Near
-from campaign.surrogate.encode import Encoder, Key
+from campaign.surrogate.encode import Encoder
 from campaign.surrogate.learn import Model, learn, learn_success
 from campaign.surrogate.search import Batch, Worth
-from campaign.surrogate.spread import LISTED, free_rows, spread
-from campaign.trial import Goal, Trial
+from campaign.surrogate.spread import LISTED, Taken, free_rows, spread
+from campaign.trial import Fits, Goal, Trial
 
 Array = NDArray[np.float64]
 
@@ -39,18 +39,20 @@ def suggest(
     exclude: Sequence[Point] = (),
     count: int,
     seed: int,
+    fits: Fits | None = None,
 ) -> tuple[Point, ...]:
     """``count`` candidates, distinct to 10 decimal places from one another and from every
     trial, pending and excluded point.
 
     ``pending`` points are expected to end near their prediction; ``exclude`` teaches nothing.
+    With ``fits`` only points that it lets pass are proposed.
     ``ValueError``: the space holds fewer than ``count`` further candidates, or a point is not of
     the space.
     """
     encoder = Encoder(space)
     history = _History.of(encoder, goal, trials, pending)
     old = [trial.point for trial in trials]
-    taken = {encoder.key(point) for point in (*old, *pending, *exclude)}
+    taken = Taken({encoder.key(point) for point in (*old, *pending, *exclude)}, fits)
     listed = free_rows(encoder, taken, count)
     rng = np.random.default_rng([seed, len(trials), len(pending)])
     rows = np.empty((0, len(space)))
@@ -61,7 +63,7 @@ def suggest(
         rows = np.array(picks)
     if len(rows) < count:
         known = np.vstack([history.rows, history.pending, rows])
-        taken = taken | {encoder.key(point) for point in encoder.points(rows)}
+        taken.add(encoder, encoder.points(rows))
         listed = free_rows(encoder, taken, count - len(rows))
         more = spread(encoder, known, taken, listed, count - len(rows), rng)
         rows = np.vstack([rows, more])
@@ -141,7 +143,7 @@ class _History:
 
 
 def _batch(
-    history: _History, taken: set[Key], listed: Array | None, rng: np.random.Generator
+    history: _History, taken: Taken, listed: Array | None, rng: np.random.Generator
 ) -> Batch:
     encoder, model = history.encoder, history.model()
     success = learn_success(encoder.features(history.rows), history.failed, encoder.groups)
@@ -157,7 +159,8 @@ def _batch(
     centres = history.good[np.argsort(history.badness(), kind="stable")[:_CENTRES]]
     if listed is not None and len(listed) > LISTED:
         listed = listed[np.sort(rng.choice(len(listed), LISTED, replace=False))]
-    return Batch(Worth(encoder, posterior, success, improvement), centres, set(taken), rng, listed)
+    own = replace(taken, keys=set(taken.keys))  # it adds its picks
+    return Batch(Worth(encoder, posterior, success, improvement), centres, own, rng, listed)
 
 
 def _improvement(history: _History, model: Model) -> Improvement:

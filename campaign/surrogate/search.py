@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from campaign.surrogate.acquire import Improvement
-from campaign.surrogate.encode import Encoder, Key
+from campaign.surrogate.encode import Encoder
 from campaign.surrogate.gp import Posterior, deviation
 from campaign.surrogate.learn import Success
 from campaign.surrogate.sobol import sobol
-from campaign.surrogate.spread import draw, fresh
+from campaign.surrogate.spread import Taken, draw, fresh
 
 Array = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ class Field:
 class Batch:
     """Picks rows, believing in an outcome of each pick before the next (a kriging believer).
 
-    ``centres``: the best rows so far, best first. ``taken``: keys never to pick; grows.
+    ``centres``: the best rows so far, best first. ``taken``: what never to pick; grows.
     ``rows``: all rows still free, where the space is small enough to list them.
     """
 
@@ -106,14 +106,14 @@ class Batch:
         self,
         worth: Worth,
         centres: Array,
-        taken: set[Key],
+        taken: Taken,
         rng: np.random.Generator,
         rows: Array | None = None,
     ) -> None:
         self.worth, self.centres, self.taken, self.rng = worth, centres, taken, rng
         self.encoder, self.listed = worth.encoder, rows is not None
         self.rows = self._candidates() if rows is None else rows
-        self.free = np.ones(len(self.rows), dtype=bool)
+        self.free = self._fitting()
         self.turn = 0
         x = self.encoder.features(self.rows)
         self.outputs = Field(worth.posterior, x)
@@ -180,7 +180,7 @@ class Batch:
         return row
 
     def _believe(self, row: Array) -> None:
-        self.taken.add(self.encoder.key(self.encoder.points(row[None])[0]))
+        self.taken.add(self.encoder, self.encoder.points(row[None]))
         if self.listed:
             self.free &= (self.rows != row).any(1)
         improvement, success = self.worth.improvement, self.worth.success
@@ -194,6 +194,12 @@ class Batch:
             self.labels.add(x[0], label)
             success = replace(success, posterior=self.labels.posterior)
         self.worth = Worth(self.encoder, self.outputs.posterior, success, improvement.after(value))
+
+    def _fitting(self) -> NDArray[np.bool_]:
+        """The rows where a search may start."""
+        if self.taken.fits is None or self.listed:
+            return np.ones(len(self.rows), dtype=bool)
+        return np.array(self.taken.fits(self.encoder.points(self.rows)), dtype=bool)
 
     def _candidates(self) -> Array:
         width = self.centres.shape[1]

@@ -13,6 +13,7 @@ from campaign.config import CampaignConfig
 from campaign.configfile import config_from_mapping
 from campaign.drive import assemble, creation
 from campaign.events import Entry, JobEnded, JobStarted
+from campaign.expectations import kept, resolve
 from campaign.ledger import Ledger, read
 from campaign.loop import Ending, run_campaign
 from campaign.model import Answer, Ask
@@ -79,6 +80,7 @@ class ScriptedAgent:
 
     answers: Sequence[object]
     asks: list[Ask]
+    rationale: str = ""
 
     async def propose(self, ask: Ask) -> Answer:
         self.asks.append(ask)
@@ -88,11 +90,11 @@ class ScriptedAgent:
         if isinstance(answer, Exception):
             raise answer
         assert isinstance(answer, list)
-        return Answer(tuple(answer))
+        return Answer(tuple(answer), self.rationale)
 
 
-def agent(*answers: object) -> ScriptedAgent:
-    return ScriptedAgent(answers, [])
+def agent(*answers: object, rationale: str = "") -> ScriptedAgent:
+    return ScriptedAgent(answers, [], rationale)
 
 
 @dataclass
@@ -135,7 +137,9 @@ def run(
             recorder = Recorder(ledger, fold(ledger.recovered), listeners)
             state = recorder.state
             if state.run is None:
-                await recorder.record(creation(settings, run_dir, surrogate_only=False))
+                expect, refused = resolve(settings.model_dump(exclude_defaults=True), run_dir)
+                assert not refused, refused
+                await recorder.record(creation(settings, run_dir, kept(expect)))
             number = 1 if state.job is None else state.job.job + 1
             await recorder.record(JobStarted(job=number, host="h", pid=1, python="", numpy=""))
             place = Place(run_dir, run_dir, settings.seed)

@@ -201,13 +201,14 @@ def test_overrides_are_yaml_at_dotted_places() -> None:
             "simulation.waltime=3s",
             "simulation.waltime: no such key; did you mean 'walltime'? known: 'ranks', 'nodes', "
             "'walltime', 'retries', 'retry_on', 'executor', 'env', 'output', 'kind', 'function', "
-            "'arguments', 'launcher'",
+            "'arguments', 'launcher', 'guard'",
         ),
         (
             "budget.node_hours=3",
             "budget: no such key; did you mean 'budgets'? known: 'version', 'name', "
             "'description', 'parameters', 'objective', 'rounds', 'batch_size', 'seed', 'agent', "
-            "'expect', 'verifiers', 'simulation', 'budgets', 'executors', 'policy', 'stop_grace'",
+            "'defaults', 'expect', 'expectations', 'verifiers', 'simulation', 'budgets', "
+            "'executors', 'policy', 'stop_grace'",
         ),
         (
             "verifiers[2].walltime=3s",

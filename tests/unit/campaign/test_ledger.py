@@ -40,8 +40,16 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "list[int]": st.lists(NUMBER, max_size=3),
     "list[str]": st.lists(TEXT, max_size=3),
     "list[Any]": st.lists(JSON, max_size=3),
+    "list[RuleRecord]": st.lists(st.builds(events.RuleRecord, OBJECT, TEXT), max_size=2),
     "list[VerdictRecord]": st.lists(
-        st.builds(events.VerdictRecord, NUMBER, st.lists(FINDING, max_size=2)), max_size=2
+        st.builds(
+            events.VerdictRecord,
+            NUMBER,
+            st.lists(FINDING, max_size=2),
+            OBJECT,
+            st.lists(TEXT, max_size=2),
+        ),
+        max_size=2,
     ),
 }
 

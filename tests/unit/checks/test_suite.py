@@ -223,3 +223,13 @@ def test_candidates_that_passed_everything_share_one_verdict() -> None:
 
 def test_a_suite_without_rules_lets_everything_pass() -> None:
     assert compile_suite([]).judge_batch([1, {}])[1].overall_pass
+
+
+@pytest.mark.parametrize("size", [3, 40], ids=["one by one", "by columns"])
+def test_a_pinned_candidate_keeps_its_place_wherever_it_stands(size: int) -> None:
+    suite = compile_suite([{"id": "new", "type": "distinct", "field": "x"}])
+    batch = [{"x": float(i)} for i in range(size - 2)] + [{"x": 0.0}, {"x": 0.0}]
+    verdicts = suite.judge_batch(batch, pinned=[size - 2])
+    failed = {place: one.findings[0].reason for place, one in enumerate(verdicts) if one.failed}
+    said = f"repeats candidate {size - 2} of the batch to 10 decimals; expected another one"
+    assert failed == {0: said, size - 1: said}

@@ -1,0 +1,144 @@
+"""A campaign's rules: found in its configuration and folder, compiled, refused with their lines.
+
+Works on plain data, as :mod:`campaign.crossing` does, so that what is wrong with the rules comes
+out together with everything else. The compiled rules of a run come from its ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from campaign.crossing import Found, Plain
+from campaign.events import RuleRecord
+from campaign.problems import ConfigError, Loc, Problem
+from campaign.ruleplaces import BLOCKS, Files, at, endings, guard, kind, located, own_file, placed
+
+if TYPE_CHECKING:
+    from checks.expect import Expect
+    from checks.suite import Suite
+    from checks.world import World
+
+CHECKS = "checks"
+"""The folder, in that of the campaign, of checks of one's own."""
+
+RATIONALE = "rationale"
+"""The field of a candidate's record that is no parameter: why the agent proposed the batch."""
+
+CANDIDATES = "candidates"
+"""The field of a proposal's record that holds the batch."""
+
+_DEAF = ("surrogate", "replay")  # agents that can be asked again but read no feedback
+
+
+def resolve(data: Plain, folder: Path) -> tuple[Expect | None, list[Found]]:
+    """The block that holds, its rules compiled, and every reason why it cannot be.
+
+    Reads the suite that is named and imports the campaign's own checks.
+    """
+    blocks = {loc: block for loc in BLOCKS if isinstance(block := at(data, loc), Mapping)}
+    found = [*guard(data), *endings(data, blocks)]
+    own = own_file(data)
+    if not any(blocks.values()) and own is None:
+        return None, found
+    from checks.expect import Around, read_expect, shape
+    from checks.suite import SuiteError
+
+    plain: dict[Loc, Mapping[str, object]] = {}
+    for loc, block in blocks.items():
+        refused = shape(block, str(loc[-1]))
+        found += [located(text, loc, blocks) for text in refused]
+        wrong = {key for key in block if shape({key: 0}, "")}
+        plain[loc] = {key: value for key, value in block.items() if key not in wrong}
+    inherited = {**plain.get(BLOCKS[0], {}), **plain.get(BLOCKS[1], {})}
+    files = Files(folder, {**inherited, **plain.get(BLOCKS[2], {})})
+    found += files.problems
+    try:
+        around = Around(
+            world=_world(data, folder),
+            own=own,
+            suites=files.suites,
+            prompts=files.prompts,
+            cannot_steer=_cannot_steer(data),
+        )
+        expect = read_expect(plain.get(BLOCKS[2], {}), around, defaults=inherited)
+    except SuiteError as error:
+        place = partial(placed, data=data, blocks=blocks, files=files)
+        return None, [*found, *map(place, error.problems)]
+    except ConfigError as error:  # of the checks' files
+        return None, [*found, *(((), problem.message) for problem in error.problems)]
+    return expect, found
+
+
+def kept(expect: Expect | None) -> list[RuleRecord]:
+    """The rules of a block in the order they run, as a ledger keeps them."""
+    entries = [] if expect is None else expect.entries
+    return [RuleRecord(dict(e), source.name) for e, source in entries if isinstance(e, Mapping)]
+
+
+def compiled(rules: Sequence[RuleRecord], data: Plain, folder: Path) -> Suite | None:
+    """The rules of a run, ``None`` when it has none.
+
+    Raises ``ConfigError`` when they no longer compile, as when a check's file is gone.
+    """
+    if not rules:
+        return None
+    from checks.sources import Source
+    from checks.suite import Suite, compile_rules
+
+    entries: list[tuple[object, Source]] = [(one.entry, Source(one.source)) for one in rules]
+    found, problems = compile_rules(entries, _world(data, folder))
+    if problems:
+        raise refusal(problems, "the rules of this run")
+    return Suite(found)
+
+
+def refusal(problems: Sequence[str], source: str) -> ConfigError:
+    """Problems without a place in a file, as the one exception commands know."""
+    return ConfigError([Problem("", str(problem)) for problem in problems], source)
+
+
+def _world(data: Plain, folder: Path) -> World:
+    """What is known of a candidate before there is one; raises ``ConfigError``."""
+    from checks.custom import CheckError, discover
+    from checks.declared import Fields
+    from checks.expect import VERDICT_KEY
+    from checks.world import World
+
+    here = folder / CHECKS
+    try:
+        own = discover(here if here.is_dir() else None)
+    except CheckError as error:
+        raise refusal([str(error)], str(here)) from error
+    parameters = data.get("parameters")
+    if not isinstance(parameters, Mapping):
+        return World(own=own)  # its own problem; nothing is known of any field
+    kinds = {str(name): kind(parameter) for name, parameter in parameters.items()}
+    kinds.pop(VERDICT_KEY, None)  # refused by that name
+    bounds = {str(name): ends for name, one in parameters.items() if (ends := _range(one))}
+    return World(
+        fields=Fields.of({**kinds, RATIONALE: "text"}),
+        proposal=Fields.of({RATIONALE: "text", CANDIDATES: "list"}),
+        bounds=bounds,
+        own=own,
+    )
+
+
+def _range(parameter: object) -> tuple[float, float] | None:
+    match parameter:
+        case {
+            "type": "float" | "int",
+            "min": int() | float() as low,
+            "max": int() | float() as high,
+        }:
+            return (float(low), float(high)) if low < high else None
+        case _:
+            return None
+
+
+def _cannot_steer(data: Plain) -> str:
+    agent = data.get("agent")
+    kind = agent.get("kind") if isinstance(agent, Mapping) else agent
+    return f"the agent {kind} reads no feedback" if kind in _DEAF else ""

@@ -1,0 +1,179 @@
+"""The in-process layers of the gate: the parameter space's checks, then the rules.
+
+What the parameter space rejects, the rules never see. Used by the gate of a round, and by the
+commands that judge candidates without running anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from campaign.space import Point
+from campaign.trial import Fits
+from checks.domain import Bound, Key
+from checks.domain import judge as judge_by_space
+from checks.finding import Finding, Layer, Severity, Status, Verdict
+from checks.ruletype import Scope
+
+if TYPE_CHECKING:
+    from checks.rule import Rule
+    from checks.suite import Suite
+
+RATIONALE, CANDIDATES = "rationale", "candidates"
+"""The fields of a record that are no parameters: of a candidate's and of a proposal's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rationale:
+    """Why an agent proposed a batch; where it is ``absent``, what rules that read it answer."""
+
+    text: str = ""
+    absent: Status | None = None
+    why: str = ""
+
+    @property
+    def part(self) -> Mapping[str, str]:
+        """What it adds to a record."""
+        return {} if self.absent else {RATIONALE: self.text}
+
+
+UNSTATED = Rationale(absent=Status.SKIPPED, why="waived: the surrogate gives no rationale")
+LOST = Rationale(
+    absent=Status.ERROR, why="the rationale is in no ledger, and the job that was given it is gone"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """New candidates of a batch, by slot, with what they are judged beside."""
+
+    new: Mapping[int, object]
+    pinned: Mapping[int, Point] = field(default_factory=dict)
+    rationale: Rationale = UNSTATED
+    seen: Collection[Key] = ()  # keys of the campaign's history
+    history: Sequence[Point] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was said of one candidate; ``expect`` by the rules, ``None`` where there are none."""
+
+    findings: tuple[Finding, ...]
+    expect: Verdict | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the parameter space lets the candidate pass."""
+        return all(one.status is Status.PASS for one in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What candidates are held to in process."""
+
+    bounds: tuple[Bound, ...]
+    suite: Suite | None = None
+
+    def judge(self, batch: Batch) -> dict[int, Judgement]:
+        """Judge every new candidate, also against its siblings and the past."""
+        slots = list(batch.new)
+        by_space = judge_by_space(
+            self.bounds,
+            [batch.new[slot] for slot in slots],
+            seen=batch.seen,
+            pinned=list(batch.pinned.values()),
+            slots=slots,
+        )
+        found = dict(zip(slots, by_space, strict=True))
+        if self.suite is None:
+            return {slot: Judgement(found[slot]) for slot in slots}
+        reached = [slot for slot in slots if not _outside(found[slot])]
+        verdicts = self._by_rules(self.suite, batch, reached)
+        unreached = _unreached(self.suite)
+        return {slot: Judgement(found[slot], verdicts.get(slot, unreached)) for slot in slots}
+
+    def fits(self) -> Fits | None:
+        """Whether points meet the rules that any one point can be held to by itself, and cheaply.
+
+        ``None`` where there are none. A rule that only compares, one that reads what a point has
+        not, and checks of the user's own, of whose cost nothing is known, are left out.
+        """
+        rules = () if self.suite is None else self.suite.candidate_rules
+        known = {bound.name for bound in self.bounds}
+        alone = [
+            rule
+            for rule in rules
+            if rule.severity is Severity.ERROR
+            and rule.test is not None
+            and not rule.test.own
+            and reads(rule) <= known
+        ]
+        if self.suite is None or not alone:
+            return None
+        suite = type(self.suite)(alone)
+        return lambda points: [one.overall_pass for one in suite.judge_batch(points)]
+
+    def _by_rules(self, suite: Suite, batch: Batch, reached: Sequence[int]) -> dict[int, Verdict]:
+        """The verdict of the rules on each slot of ``reached``, in the order of the rules."""
+        records = {
+            slot: {**candidate, **batch.rationale.part}
+            for slot, candidate in (*batch.pinned.items(), *((s, batch.new[s]) for s in reached))
+            if isinstance(candidate, Mapping)
+        }
+        places = sorted(records)
+        verdicts = suite.judge_batch(
+            [records[slot] for slot in places],
+            history=batch.history,
+            pinned=[at for at, slot in enumerate(places) if slot in batch.pinned],
+        )
+        found = dict(zip(places, verdicts, strict=True))
+        if not suite.proposal_rules and not batch.rationale.absent:
+            return {slot: found[slot] for slot in reached}
+        proposal = {
+            **batch.rationale.part,
+            CANDIDATES: [
+                {name: value for name, value in records[slot].items() if name != RATIONALE}
+                for slot in places
+            ],
+        }
+        whole = suite.judge_proposal(proposal)
+        return {
+            slot: Verdict(tuple(_in_order(suite, found[slot], whole, batch.rationale)))
+            for slot in reached
+        }
+
+
+def _outside(findings: Sequence[Finding]) -> bool:
+    """Whether the schema layer rejected a candidate; repeating another is for the next layer."""
+    return any(one.layer is Layer.SCHEMA and one.status is Status.REJECT for one in findings)
+
+
+def _unreached(suite: Suite) -> Verdict:
+    why = "not checked: the parameter space rejected the candidate before"
+    return Verdict(tuple(rule.finding(Status.SKIPPED, why, unmade=True) for rule in suite.rules))
+
+
+def _in_order(
+    suite: Suite, candidate: Verdict, proposal: Verdict, rationale: Rationale
+) -> Iterator[Finding]:
+    """The findings of the rules of both scopes, in the order of the suite."""
+    by_scope = {
+        Scope.RECORD: iter(candidate.findings),
+        Scope.BATCH: iter(proposal.findings),
+    }
+    for rule in suite.rules:
+        finding = next(by_scope[rule.scope])
+        if rationale.absent is not None and RATIONALE in reads(rule):
+            finding = rule.finding(rationale.absent, rationale.why)
+        yield finding
+
+
+def reads(rule: Rule) -> frozenset[str]:
+    """The fields a rule names; one that reads the whole record names none."""
+    named = set(rule.selector.names) if rule.selector is not None else set()
+    for condition in (rule.condition, rule.gate):
+        if condition is not None:
+            named |= {read.name for read in condition.reads}
+    return frozenset(named)
