@@ -1,4 +1,4 @@
-"""The command line: the only place that prints, and that turns errors into exit codes.
+"""The command line: what starts, goes on with and looks at a run.
 
 Exit codes: 0 done, 1 failed, 2 bad configuration or usage, 75 stopped and resumable.
 Everything heavy is imported by the command that needs it, so that help is there at once.
@@ -8,72 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+
+from campaign.clibase import (
+    CONFIG,
+    FAILED,
+    JSON,
+    RUN,
+    SET,
+    STOPPED,
+    USAGE,
+    explain,
+    fail,
+    named_errors,
+    print_json,
+)
+from campaign.rulecommands import check, rules
 
 if TYPE_CHECKING:
     from campaign.configfile import LoadedConfig
     from campaign.events import RunCreated
     from campaign.preflight import Inspection
-
-FAILED, USAGE, STOPPED = 1, 2, 75
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-CONFIG = click.argument("config", type=click.Path(path_type=Path))
-RUN = click.argument("run", type=click.Path(path_type=Path, file_okay=False))
-SET = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override one key of the config, for instance --set budgets.node_hours=2. Repeatable.",
-)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-
-
-def _named_errors(command: Callable[P, T]) -> Callable[P, T]:
-    """What a user can put right is printed as text; nobody gets a traceback."""
-
-    @wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return command(*args, **kwargs)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # click's own, which it prints itself
-        except Exception as error:
-            _explain(error)
-
-    return wrapped
-
-
-def _explain(error: Exception, run_dir: Path | None = None) -> NoReturn:
-    """Name an error on standard error and exit; of one that nobody expected, keep the details."""
-    from campaign.crash import cause, keep
-    from campaign.ledger import LedgerError, NoLedgerError
-    from campaign.lock import LockHeldError
-    from campaign.problems import ConfigError
-
-    first = cause(error)
-    if isinstance(first, ConfigError | LockHeldError | NoLedgerError):
-        _fail(str(first), USAGE)
-    if isinstance(first, LedgerError):
-        _fail(str(first), FAILED)
-    where = keep(error, run_dir)
-    said = " ".join(f"{type(first).__name__}: {first}".split())
-    _fail(f"internal error: {said}" + (f"; details in {where}" if where else ""), FAILED)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    click.echo(f"simgate: {message}", err=True)
-    sys.exit(code)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -95,7 +54,7 @@ def main() -> None:
 )
 @click.option("--surrogate-only", is_flag=True, help="Contact no agent: the surrogate proposes.")
 @SET
-@_named_errors
+@named_errors
 def run(
     config: Path, run_dir: Path | None, surrogate_only: bool, overrides: tuple[str, ...]
 ) -> None:
@@ -123,7 +82,7 @@ def run(
 
 @main.command()
 @RUN
-@_named_errors
+@named_errors
 def resume(run: Path) -> None:
     """Go on with a run that was stopped, killed or failed.
 
@@ -135,14 +94,14 @@ def resume(run: Path) -> None:
 @main.command()
 @RUN
 @JSON
-@_named_errors
+@named_errors
 def status(run: Path, as_json: bool) -> None:
     """Tell how a run stands, from its ledger alone; it may be running."""
     from campaign.status import load, run_state
     from campaign.status import status as read_status
 
     if as_json:
-        _print_json(read_status(run.absolute()))
+        print_json(read_status(run.absolute()))
         return
     from rich.console import Console
 
@@ -156,7 +115,7 @@ def status(run: Path, as_json: bool) -> None:
 @CONFIG
 @JSON
 @SET
-@_named_errors
+@named_errors
 def inspect(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
     """Check everything that can be checked before money is spent, and show the worst-case cost.
 
@@ -171,7 +130,7 @@ def inspect(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
         loaded = load_config(config, overrides)
         found = look(loaded, begun)
     if as_json:
-        _print_json(_inspection_json(loaded, found))
+        print_json(_inspection_json(loaded, found))
     elif not found.problems:
         _print_inspection(loaded, found)
     if found.problems:
@@ -181,17 +140,17 @@ def inspect(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
 
 
 @main.command()
-@_named_errors
+@named_errors
 def schema() -> None:
     """Print the JSON Schema of a campaign's YAML file, for editors."""
     from campaign.reference import json_schema
 
-    _print_json(json_schema())
+    print_json(json_schema())
 
 
 @main.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-@_named_errors
+@named_errors
 def init(directory: Path) -> None:
     """Write a small commented campaign into DIRECTORY, that runs as it stands."""
     from campaign.scaffold import ScaffoldError
@@ -200,7 +159,7 @@ def init(directory: Path) -> None:
     try:
         written = scaffold(directory)
     except ScaffoldError as error:
-        _fail(str(error), USAGE)
+        fail(str(error), USAGE)
     for path in written:
         click.echo(f"wrote {path}")
     click.echo(f"run it with: simgate run {directory}")
@@ -235,9 +194,9 @@ def _drive(directory: Path, created: RunCreated | None) -> NoReturn:
         with view(console, config) as show:
             ending, state = asyncio.run(drive(directory, created, [show]))
     except RunDirError as error:
-        _fail(str(error), USAGE)
+        fail(str(error), USAGE)
     except Exception as error:
-        _explain(error, directory)
+        explain(error, directory)
     # Whether somebody reads it or has closed the pipe: the exit code is the campaign's.
     with contextlib.suppress(OSError, SystemExit):
         how = (ending.outcome.value, ending.reason)
@@ -246,10 +205,6 @@ def _drive(directory: Path, created: RunCreated | None) -> NoReturn:
         click.echo(f"Go on with: simgate resume {directory}")
     codes = {JobOutcome.DONE: 0, JobOutcome.FAILED: FAILED, JobOutcome.STOPPED: STOPPED}
     sys.exit(codes[ending.outcome])
-
-
-def _print_json(data: object) -> None:
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _inspection_json(loaded: LoadedConfig, found: Inspection) -> dict[str, Any]:
@@ -275,3 +230,7 @@ def _print_inspection(loaded: LoadedConfig, found: Inspection) -> None:
         click.echo(f"  {cost.what:22}{cost.least:>12.4g}{cost.most:>12.4g}{cap:>12}")
     for note in found.notes:
         click.echo(f"  note: {note}")
+
+
+main.add_command(rules)
+main.add_command(check)

@@ -22,7 +22,7 @@ from campaign.crash import cause
 from campaign.events import VERSION, JobEnded, JobStarted, RuleRecord, RunCreated, Signalled, text
 from campaign.expectations import compiled
 from campaign.gateconfig import observes
-from campaign.judging import Layers
+from campaign.judging import Layers, bounds
 from campaign.ledger import Ledger, LedgerError
 from campaign.loop import Ending, run_campaign
 from campaign.model import JobOutcome
@@ -30,13 +30,12 @@ from campaign.observations import goal
 from campaign.recorder import Listener, Recorder
 from campaign.render import Place
 from campaign.rounds import Campaign
-from campaign.space import CategoricalParameter, Space
+from campaign.space import Space
 from campaign.state import CampaignState, fold
 from campaign.status import config_of
 from campaign.stop import Stop
 from campaign.tasks import Runs, TaskRunner
 from campaign.verify import Verifiers
-from checks.domain import Bound
 from executors import ExecutorError, open_executors
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
@@ -161,16 +160,6 @@ def assemble(
     asking = Asking(config, layers, agent or surrogate, surrogate, recorder, stop)
     tasks = TaskRunner(config, place, executors, recorder, stop)
     return Campaign(asking, Verifiers(config, tasks, stop), tasks)
-
-
-def bounds(space: Space) -> tuple[Bound, ...]:
-    """The parameter space as the domain checks take it."""
-    return tuple(
-        Bound(name, "categorical", choices=parameter.choices)
-        if isinstance(parameter, CategoricalParameter)
-        else Bound(name, parameter.type, parameter.min, parameter.max)
-        for name, parameter in space.items()
-    )
 
 
 @contextmanager

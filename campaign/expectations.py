@@ -13,22 +13,18 @@ from typing import TYPE_CHECKING
 
 from campaign.crossing import Found, Plain
 from campaign.events import RuleRecord
+from campaign.judging import CANDIDATES, RATIONALE
 from campaign.problems import ConfigError, Loc, Problem
 from campaign.ruleplaces import BLOCKS, Files, at, endings, guard, kind, located, own_file, placed
 
 if TYPE_CHECKING:
     from checks.expect import Expect
+    from checks.ruletype import RuleType
     from checks.suite import Suite
     from checks.world import World
 
 CHECKS = "checks"
 """The folder, in that of the campaign, of checks of one's own."""
-
-RATIONALE = "rationale"
-"""The field of a candidate's record that is no parameter: why the agent proposed the batch."""
-
-CANDIDATES = "candidates"
-"""The field of a proposal's record that holds the batch."""
 
 _DEAF = ("surrogate", "replay")  # agents that can be asked again but read no feedback
 
@@ -95,6 +91,20 @@ def compiled(rules: Sequence[RuleRecord], data: Plain, folder: Path) -> Suite | 
     return Suite(found)
 
 
+def custom_types(*folders: Path) -> Mapping[str, RuleType]:
+    """The types of rules of one's own: in the first of the folders that is there, and installed.
+
+    Raises ``ConfigError`` when a check cannot be used.
+    """
+    from checks.custom import CheckError, discover
+
+    here = next((folder for folder in folders if folder.is_dir()), None)
+    try:
+        return discover(here)
+    except CheckError as error:
+        raise refusal([str(error)], str(here or "installed checks")) from error
+
+
 def refusal(problems: Sequence[str], source: str) -> ConfigError:
     """Problems without a place in a file, as the one exception commands know."""
     return ConfigError([Problem("", str(problem)) for problem in problems], source)
@@ -102,16 +112,11 @@ def refusal(problems: Sequence[str], source: str) -> ConfigError:
 
 def _world(data: Plain, folder: Path) -> World:
     """What is known of a candidate before there is one; raises ``ConfigError``."""
-    from checks.custom import CheckError, discover
     from checks.declared import Fields
     from checks.expect import VERDICT_KEY
     from checks.world import World
 
-    here = folder / CHECKS
-    try:
-        own = discover(here if here.is_dir() else None)
-    except CheckError as error:
-        raise refusal([str(error)], str(here)) from error
+    own = custom_types(folder / CHECKS)
     parameters = data.get("parameters")
     if not isinstance(parameters, Mapping):
         return World(own=own)  # its own problem; nothing is known of any field

@@ -6,16 +6,15 @@ commands that judge candidates without running anything.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from campaign.space import Point
+from campaign.space import CategoricalParameter, Point, Space
 from campaign.trial import Fits
 from checks.domain import Bound, Key
 from checks.domain import judge as judge_by_space
 from checks.finding import Finding, Layer, Severity, Status, Verdict
-from checks.ruletype import Scope
 
 if TYPE_CHECKING:
     from checks.rule import Rule
@@ -23,6 +22,16 @@ if TYPE_CHECKING:
 
 RATIONALE, CANDIDATES = "rationale", "candidates"
 """The fields of a record that are no parameters: of a candidate's and of a proposal's."""
+
+
+def bounds(space: Space) -> tuple[Bound, ...]:
+    """The parameter space as the domain checks take it."""
+    return tuple(
+        Bound(name, "categorical", choices=parameter.choices)
+        if isinstance(parameter, CategoricalParameter)
+        else Bound(name, parameter.type, parameter.min, parameter.max)
+        for name, parameter in space.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,7 @@ class Layers:
         }
         whole = suite.judge_proposal(proposal)
         return {
-            slot: Verdict(tuple(_in_order(suite, found[slot], whole, batch.rationale)))
+            slot: _without(suite, suite.in_order(found[slot], whole), batch.rationale)
             for slot in reached
         }
 
@@ -155,19 +164,17 @@ def _unreached(suite: Suite) -> Verdict:
     return Verdict(tuple(rule.finding(Status.SKIPPED, why, unmade=True) for rule in suite.rules))
 
 
-def _in_order(
-    suite: Suite, candidate: Verdict, proposal: Verdict, rationale: Rationale
-) -> Iterator[Finding]:
-    """The findings of the rules of both scopes, in the order of the suite."""
-    by_scope = {
-        Scope.RECORD: iter(candidate.findings),
-        Scope.BATCH: iter(proposal.findings),
-    }
-    for rule in suite.rules:
-        finding = next(by_scope[rule.scope])
-        if rationale.absent is not None and RATIONALE in reads(rule):
-            finding = rule.finding(rationale.absent, rationale.why)
-        yield finding
+def _without(suite: Suite, verdict: Verdict, rationale: Rationale) -> Verdict:
+    """The verdict where there is no rationale to read."""
+    if rationale.absent is None:
+        return verdict
+    pairs = zip(suite.rules, verdict.findings, strict=True)
+    return Verdict(
+        tuple(
+            rule.finding(rationale.absent, rationale.why) if RATIONALE in reads(rule) else said
+            for rule, said in pairs
+        )
+    )
 
 
 def reads(rule: Rule) -> frozenset[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from campaign.agents.replay import load_recording
 from campaign.config import CampaignConfig, CommandTask, MpiTask, ReplayAgent, TaskConfig
 from campaign.configfile import LoadedConfig
-from campaign.gateconfig import iterations
+from campaign.gateconfig import iterations, merged, policies
 from campaign.limits import DRAWS, worst_case
 from campaign.problems import ConfigError, Loc, Problem
 from campaign.template import RESERVED, TemplateError, placeholders, render, render_file
@@ -56,7 +56,7 @@ def inspect(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
     ]
     costs = tuple(_costs(config))
     problems = tuple(loaded.problem(loc, message) for loc, message in found)
-    return Inspection(problems, tuple(_notes(costs)), costs)
+    return Inspection(problems, (*_notes(costs), *_gate_notes(config)), costs)
 
 
 def require(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
@@ -202,3 +202,25 @@ def _notes(costs: tuple[Cost, ...]) -> Iterator[str]:
                 f"{cost.what}: at most {cost.most:.4g}, the cap is {cost.cap:.4g}; "
                 "the campaign ends by that name if it gets there"
             )
+
+
+def _gate_notes(config: CampaignConfig) -> Iterator[str]:
+    """What the gate lets happen that may surprise."""
+    block, policy = merged(config), policies(config)
+    own = config.expectations is not None or any(
+        parameter.expectations is not None for parameter in config.parameters.values()
+    )
+    if own and {"suite", "expectations"} & block.keys():
+        yield (
+            "the rules on the parameters and under expectations do not run: expect names others; "
+            "simgate rules shows those"
+        )
+    if "return_last" in (policy.structural_failure, policy.semantic_rejection):
+        slots = config.rounds * config.batch_size
+        tries = 1 + config.simulation.retries
+        most = slots * worst_case(config.simulation) * tries
+        unguarded = "" if config.simulation.guard else "; a guard on the simulation can filter them"
+        yield (
+            f"return_last simulates candidates that were rejected: at most {slots} of them, "
+            f"{most:.4g} node-hours{unguarded}"
+        )

@@ -103,6 +103,16 @@ class Suite:
             marks = [Status.REJECT] * len(rules)
         return Verdict(_explained(rules, marks, proposal))
 
+    def in_order(self, candidate: Verdict, proposal: Verdict) -> Verdict:
+        """What was said of a candidate and of its proposal, in the order of the rules."""
+        if not self.proposal_rules:
+            return candidate
+        by_scope = {
+            Scope.RECORD: iter(candidate.findings),
+            Scope.BATCH: iter(proposal.findings),
+        }
+        return Verdict(tuple(next(by_scope[rule.scope]) for rule in self.rules))
+
     def _marks(self, candidate: object) -> list[Mark]:
         if is_record(candidate):
             return [run(candidate) for run in self._runs]
@@ -184,7 +194,8 @@ def compile_rules(entries: Entries, world: World) -> tuple[list[Rule], list[str]
         try:
             rule = compiled(entry, world, source.name)
         except Refused as refused:
-            name = label(entry, place)
+            at = source.place[-1] if source.place else place
+            name = label(entry, int(at))
             problems += [Placed(f"{name}: {problem}", source) for problem in refused.problems]
             continue
         if rule.id in seen:

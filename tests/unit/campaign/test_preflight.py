@@ -193,3 +193,14 @@ def test_the_bill_is_what_a_hand_makes_it(tmp_path: Path) -> None:
     }
     (note,) = found.notes
     assert note.startswith(f"node-hours: at most {verifying + 4:.4g}, the cap is 5; ")
+
+
+def test_what_the_gate_lets_happen_is_noted(tmp_path: Path) -> None:
+    rule = {"type": "value_between", "params": {"max": 0.5}}
+    parameters = plain()["parameters"]
+    parameters["x"]["expectations"] = [rule]
+    expect = {"on_exhausted": "return_last", "expectations": [rule | {"field": "y"}]}
+    notes = look(tmp_path, parameters=parameters, expect=expect).notes
+    assert len(notes) == 2
+    assert notes[0].startswith("the rules on the parameters and under expectations do not run")
+    assert notes[1].startswith("return_last simulates candidates that were rejected: at most 4 of")

@@ -1,0 +1,72 @@
+"""What every command shares: its arguments, exit codes, and how errors are told.
+
+Everything heavy is imported where it is needed, so that help is there at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import NoReturn, ParamSpec, TypeVar
+
+import click
+
+FAILED, USAGE, STOPPED = 1, 2, 75
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CONFIG = click.argument("config", type=click.Path(path_type=Path))
+RUN = click.argument("run", type=click.Path(path_type=Path, file_okay=False))
+SET = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override one key of the config, for instance --set budgets.node_hours=2. Repeatable.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def named_errors(command: Callable[P, T]) -> Callable[P, T]:
+    """What a user can put right is printed as text; nobody gets a traceback."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click's own, which it prints itself
+        except Exception as error:
+            explain(error)
+
+    return wrapped
+
+
+def explain(error: Exception, run_dir: Path | None = None) -> NoReturn:
+    """Name an error on standard error and exit; of one that nobody expected, keep the details."""
+    from campaign.crash import cause, keep
+    from campaign.ledger import LedgerError, NoLedgerError
+    from campaign.lock import LockHeldError
+    from campaign.problems import ConfigError
+
+    first = cause(error)
+    if isinstance(first, ConfigError | LockHeldError | NoLedgerError):
+        fail(str(first), USAGE)
+    if isinstance(first, LedgerError):
+        fail(str(first), FAILED)
+    where = keep(error, run_dir)
+    said = " ".join(f"{type(first).__name__}: {first}".split())
+    fail(f"internal error: {said}" + (f"; details in {where}" if where else ""), FAILED)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    click.echo(f"simgate: {message}", err=True)
+    sys.exit(code)
+
+
+def print_json(data: object) -> None:
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
