@@ -27,6 +27,7 @@ from campaign.clibase import (
     named_errors,
     print_json,
 )
+from campaign.reportcommands import replay, report
 from campaign.rulecommands import check, rules
 
 if TYPE_CHECKING:
@@ -234,3 +235,5 @@ def _print_inspection(loaded: LoadedConfig, found: Inspection) -> None:
 
 main.add_command(rules)
 main.add_command(check)
+main.add_command(report)
+main.add_command(replay)

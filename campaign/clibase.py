@@ -6,6 +6,7 @@ Everything heavy is imported where it is needed, so that help is there at once.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -70,3 +71,10 @@ def fail(message: str, code: int) -> NoReturn:
 
 def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def percentage(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """Refuse what a range lets pass."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is no number; give a percentage from 0 to 100")
+    return value

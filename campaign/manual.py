@@ -15,10 +15,15 @@ import click
 import msgspec
 
 import campaign.status
-from campaign import events
+from campaign import events, replayreport, rulereport
 from campaign.cli import main as commands
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+JSON_KEYS = (
+    ("status", campaign.status),
+    ("report --rules", rulereport),
+    ("replay", replayreport),
+)
 MADE = "<!-- Made by python -m campaign.manual; do not edit. -->"
 
 
@@ -34,8 +39,10 @@ def render_commands() -> str:
             _help(command, f"simgate {name}"),
             "```",
         ]
-    keys = inspect.cleandoc(campaign.status.__doc__ or "").partition("\n\n")[2]
-    lines += ["", "## Keys of `simgate status --json`", "", "```text", keys, "```", ""]
+    for words, module in JSON_KEYS:
+        keys = inspect.cleandoc(module.__doc__ or "").partition("\n\n")[2]
+        lines += ["", f"## Keys of `simgate {words} --json`", "", "```text", keys, "```"]
+    lines.append("")
     return "\n".join(lines)
 
 

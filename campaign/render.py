@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from campaign.config import CommandTask, MpiTask, PythonTask, TaskConfig
 from campaign.space import Point, content_hash
 from campaign.template import render, render_file, text_of
 from executors.base import CommandWork, MpiWork, Output, PythonWork, Resources, Task, Work
-from executors.launch import default_launcher
+from executors.config import ExecutorConfig, MpiConfig
+from executors.launch import default_launcher, step_launcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Place:
     folder: Path
     run_dir: Path
     seed: int
+    executors: Mapping[str, ExecutorConfig] = field(default_factory=dict)
 
     def directory(self, task: str, candidate: str, attempt: int) -> Path:
         return self.run_dir / "tasks" / f"{task}-{candidate}" / f"try-{attempt}"
@@ -47,7 +49,7 @@ def build_task(name: str, spec: TaskConfig, point: Point, place: Place, attempt:
     return Task(
         id=f"{name}-{candidate}/try-{attempt}",
         directory=directory,
-        work=_work(spec, values),
+        work=_work(spec, values, place.executors.get(spec.executor)),
         resources=Resources(walltime=spec.walltime, ranks=spec.ranks, nodes=spec.nodes),
         candidate=dict(point),
         output=_output(spec),
@@ -61,11 +63,16 @@ def build_task(name: str, spec: TaskConfig, point: Point, place: Place, attempt:
 def _values(
     spec: TaskConfig, point: Point, place: Place, directory: Path, seed: int
 ) -> dict[str, str]:
+    whole_nodes = isinstance(place.executors.get(spec.executor), MpiConfig)
     return {name: text_of(value) for name, value in point.items()} | {
         "campaign_dir": str(place.folder),
         "task_dir": str(directory),
         "seed": str(seed),
         "ranks": str(spec.ranks),
+        "ranks_per_node": str(spec.ranks // spec.nodes),
+        # Which nodes are free is known only where the task starts.
+        "nodelist": "{nodelist}" if whole_nodes else "localhost",
+        "hostlist": "{hostlist}" if whole_nodes else f"localhost:{spec.ranks}",
         "python": sys.executable,
     }
 
@@ -79,19 +86,25 @@ def _marks(values: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _work(spec: TaskConfig, values: Mapping[str, str]) -> Work:
+def _work(spec: TaskConfig, values: Mapping[str, str], executor: ExecutorConfig | None) -> Work:
     if isinstance(spec, PythonTask):
         return PythonWork(spec.function, spec.arguments)
     if isinstance(spec, MpiTask):
-        return MpiWork(spec.function, _launcher(spec, values), spec.arguments)
+        return MpiWork(spec.function, _launcher(spec, values, executor), spec.arguments)
     command = tuple(render(word, values) for word in spec.command)
-    alone = spec.ranks == 1 and spec.launcher is None
-    return CommandWork(command if alone else _launcher(spec, values) + command)
+    if spec.ranks == 1 and spec.launcher is None and not isinstance(executor, MpiConfig):
+        return CommandWork(command)
+    return CommandWork(_launcher(spec, values, executor) + command)
 
 
-def _launcher(spec: MpiTask | CommandTask, values: Mapping[str, str]) -> tuple[str, ...]:
-    if spec.launcher is not None:
-        return tuple(render(word, values) for word in spec.launcher)
+def _launcher(
+    spec: MpiTask | CommandTask, values: Mapping[str, str], executor: ExecutorConfig | None
+) -> tuple[str, ...]:
+    own = tuple(render(word, values) for word in spec.launcher or ())
+    if isinstance(executor, MpiConfig):
+        return step_launcher(executor, spec.ranks, spec.nodes, own)
+    if own:
+        return own
     return default_launcher(spec.ranks) or ("mpiexec", "-n", str(spec.ranks))
 
 

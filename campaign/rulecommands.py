@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from campaign.clibase import CONFIG, FAILED, JSON, SET, fail, named_errors, print_json
+from campaign.clibase import CONFIG, FAILED, JSON, SET, fail, named_errors, percentage, print_json
 
 if TYPE_CHECKING:
     from campaign.rulebook import RuleBook
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FAIL_UNDER = click.option(
     "--fail-under",
     type=click.FloatRange(0, 100),
+    callback=percentage,
     metavar="PERCENT",
     help="Exit with 1 when fewer than this share pass.",
 )

@@ -10,11 +10,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from opentelemetry import trace
-from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
-from opentelemetry.trace import Span, StatusCode
 from pydantic_core import to_json, to_jsonable_python
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 _SCOPE = "checks.accept"
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -43,6 +44,8 @@ def span(name: str, attributes: Mapping[str, str | int]) -> Iterator[Span]:
     The API's own handling stays off: it records the exception as a span event, never sets
     ``error.type``, and leaves a cancelled span without a trace of why it ended.
     """
+    from opentelemetry import trace  # not at import: who only reads a config never opens a span
+
     # The tracer is looked up per call, so that a provider configured after import is used.
     with trace.get_tracer(_SCOPE).start_as_current_span(
         name, attributes=attributes, record_exception=False, set_status_on_exception=False
@@ -51,7 +54,7 @@ def span(name: str, attributes: Mapping[str, str | int]) -> Iterator[Span]:
             yield opened
         except BaseException as exc:
             opened.set_attribute(ERROR_TYPE, error_type(exc))
-            opened.set_status(StatusCode.ERROR)
+            opened.set_status(trace.StatusCode.ERROR)
             raise
 
 
@@ -86,6 +89,8 @@ def rejected_value(attempt: Span, value: object) -> None:
 
 
 def _emit(attributes: dict[str, str], value: object) -> None:
+    from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
+
     response = _response_id(value)
     if response is not None:
         attributes[RESPONSE_ID] = response

@@ -21,7 +21,8 @@ PARAMETERS = folders.plain()["parameters"]
 
 
 def on_x(*rules: object) -> dict[str, Any]:
-    return PARAMETERS | {"x": PARAMETERS["x"] | {"expectations": list(rules)}}
+    x: dict[str, Any] = PARAMETERS["x"] | {"expectations": list(rules)}
+    return {**PARAMETERS, "x": x}
 
 
 def problems(directory: Path, **changes: Any) -> list[str]:
