@@ -34,6 +34,7 @@ from campaign.fields import (
     duration_text,
 )
 from campaign.gateconfig import Defaults, Expect, ExpectBlock, Policy
+from campaign.jobconfig import JobConfig
 from campaign.space import Parameter
 from campaign.taskconfig import (
     CommandTask,
@@ -259,6 +260,9 @@ class CampaignConfig(Model):
         default={"default": LocalConfig(kind="local")},
         min_length=1,
         description="Where tasks run, by label; a task without a label runs on `default`.",
+    )
+    job: JobConfig | None = Field(
+        default=None, description="The Slurm job that `simgate submit` runs the campaign in."
     )
     policy: Policy = Field(default=Policy(), description="What happens where answers end or fail.")
     stop_grace: Seconds = Field(

@@ -10,8 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from campaign.fields import duration_text
 from campaign.problems import Loc, choose_from, clip
 from campaign.template import RESERVED, unknown_placeholders
+from executors.base import KILL_GRACE
+from executors.config import STARTING
+from executors.units import parse_duration
 
 Found: TypeAlias = tuple[Loc, str]
 Plain: TypeAlias = Mapping[str, object]
@@ -29,6 +33,7 @@ def crossing(data: Plain) -> list[Found]:
         _objective,
         _names,
         _executors,
+        _pilots,
         _functions,
         _outputs,
         _placeholders,
@@ -145,6 +150,33 @@ def _executors(data: Plain) -> Iterator[Found]:
 
 
 def _fits(loc: Loc, task: Plain, label: str, executor: Plain) -> Iterator[Found]:
+    """What a task asks of its executor and cannot get there."""
+    match executor.get("kind"):
+        case "threads" | "local":
+            yield from _on_this_machine(loc, task, label, executor)
+        case "mpi":
+            yield from _on_whole_nodes(loc, task, label, executor)
+        case "slurm" | "allocation" | "parsl" as kind:
+            for key in ("ranks", "nodes"):
+                if (_whole(task.get(key)) or 1) > 1:
+                    yield (
+                        (*loc, key),
+                        f"{task[key]} {key} on executor {label!r} of kind {kind}, whose tasks are "
+                        "single processes; name an executor of kind mpi",
+                    )
+    asks, walltime = executor.get("pilot"), _seconds(task.get("walltime"))
+    if isinstance(asks, Mapping) and walltime and (longest := _seconds(asks.get("walltime"))):
+        needed = walltime + KILL_GRACE + STARTING
+        if needed > longest:
+            yield (
+                (*loc, "walltime"),
+                f"{duration_text(walltime)} does not fit into pilot jobs of "
+                f"{duration_text(longest)} on executor {label!r}; give those at least "
+                f"{duration_text(needed)}",
+            )
+
+
+def _on_this_machine(loc: Loc, task: Plain, label: str, executor: Plain) -> Iterator[Found]:
     ranks, nodes = _whole(task.get("ranks")), _whole(task.get("nodes"))
     workers = _whole(executor.get("workers", 2))
     if ranks and workers and ranks > workers and task.get("kind") != "python":
@@ -153,11 +185,52 @@ def _fits(loc: Loc, task: Plain, label: str, executor: Plain) -> Iterator[Found]
             f"{ranks} ranks on the {workers} workers of executor {label!r}; "
             f"ask for at most {workers} or give it more workers",
         )
-    if nodes and nodes > 1 and executor.get("kind") in ("threads", "local"):
+    if nodes and nodes > 1:
         yield (
             (*loc, "nodes"),
             f"{nodes} nodes on executor {label!r}, which is this machine alone; give 1",
         )
+
+
+def _on_whole_nodes(loc: Loc, task: Plain, label: str, executor: Plain) -> Iterator[Found]:
+    ranks, nodes = _whole(task.get("ranks")) or 1, _whole(task.get("nodes")) or 1
+    there = _whole(executor.get("nodes"))
+    if task.get("kind") == "python":
+        yield (
+            (*loc, "executor"),
+            f"executor {label!r} starts ranks on whole nodes, and a python function is one "
+            "process; give kind: mpi, or another executor",
+        )
+    if ranks % nodes:
+        yield (
+            (*loc, "ranks"),
+            f"{ranks} ranks on {nodes} nodes; give every node as many, for instance "
+            f"{nodes * max(1, ranks // nodes)}",
+        )
+    if there and nodes > there:
+        yield (
+            (*loc, "nodes"),
+            f"{nodes} nodes on executor {label!r}, which has {there}; ask for at most {there}",
+        )
+
+
+def _seconds(value: object) -> float:
+    """A duration as text or as seconds; 0 for what is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    try:
+        return parse_duration(value)
+    except ValueError:
+        return 0.0
+
+
+def _pilots(data: Plain) -> Iterator[Found]:
+    for label, executor in _mapping(data, "executors").items():
+        if not isinstance(executor, Mapping) or executor.get("kind") != "mpi":
+            continue
+        if executor.get("pilot") is not None and executor.get("nodes") is None:
+            missing = "missing; say how many nodes the pilot job asks for"
+            yield ("executors", label, "nodes"), missing
 
 
 def _functions(data: Plain) -> Iterator[Found]:

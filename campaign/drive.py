@@ -106,7 +106,7 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
         )
     )
     assert state.run is not None
-    place = Place(Path(state.run.folder), run_dir, config.seed)
+    place = Place(Path(state.run.folder), run_dir, config.seed, config.executors)
     stop = Stop()
     try:
         with _signals(stop, recorder, config.stop_grace):

@@ -51,6 +51,30 @@ class JobStarted(_Event, frozen=True, tag="job_started"):
     pid: int
     python: str
     numpy: str
+    slurm: str = ""  # the id of the Slurm job it runs in
+
+
+class Submitting(_Event, frozen=True, tag="slurm_submitting"):
+    """A job is about to be given to Slurm; without an end below, its queue may hold ``name``."""
+
+    name: str
+    link: int  # its place in a chain of jobs, from 1
+    chain: bool = False  # whether it submits its successor
+    dependency: str = ""
+
+
+class Submitted(_Event, frozen=True, tag="slurm_submitted"):
+    """How that ended: with a job's id, or with Slurm's words of refusal."""
+
+    job: str = ""
+    refused: str = ""
+
+
+class Withdrawn(_Event, frozen=True, tag="slurm_withdrawn"):
+    """Jobs that were taken back from Slurm, and why."""
+
+    jobs: list[str]
+    reason: str
 
 
 class Signalled(_Event, frozen=True, tag="signalled"):
@@ -194,6 +218,9 @@ class RoundEnded(_Event, frozen=True, tag="round_ended"):
 Event: TypeAlias = (
     RunCreated
     | JobStarted
+    | Submitting
+    | Submitted
+    | Withdrawn
     | Signalled
     | JobEnded
     | RoundStarted

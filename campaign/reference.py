@@ -35,10 +35,19 @@ from campaign.fields import (
     SMALL_IDENTIFIER,
 )
 from campaign.gateconfig import Defaults, Expect, Policy, Prompt, RuleEntry
+from campaign.jobconfig import ChainConfig, JobConfig
 from campaign.schema import Schema, json_schema, schema_text, tidied
 from campaign.space import CategoricalParameter, FloatParameter, IntParameter
 from campaign.taskconfig import Guard, SimulationFields, TaskFields, VerifierFields
-from executors.config import LocalConfig, ThreadsConfig
+from executors.config import (
+    AllocationConfig,
+    LocalConfig,
+    MpiConfig,
+    ParslConfig,
+    Pilot,
+    SlurmConfig,
+    ThreadsConfig,
+)
 
 PAGE, SCHEMA = "config.md", "campaign.schema.json"
 
@@ -192,6 +201,41 @@ SECTIONS = (
         LocalConfig,
         "executors: {default: {kind: local, workers: 2, start_timeout: 2m}}",
     ),
+    Section(
+        "Executors: slurm",
+        "executors.LABEL.",
+        SlurmConfig,
+        "executors:\n  default:\n    kind: slurm\n    nodes: 2\n    workers_per_node: 16\n"
+        "    max_pilots: 4\n    pilot: {walltime: 1h, partition: batch, account: abc123}",
+    ),
+    Section(
+        "Executors: allocation",
+        "executors.LABEL.",
+        AllocationConfig,
+        "executors:\n  default: {kind: allocation, workers_per_node: 16}",
+    ),
+    Section(
+        "Executors: mpi",
+        "executors.LABEL.",
+        MpiConfig,
+        "executors:\n  default: {kind: allocation, nodes: 1, workers_per_node: 16}\n"
+        "  simulate: {kind: mpi, nodes: 4}",
+    ),
+    Section(
+        "Executors: parsl",
+        "executors.LABEL.",
+        ParslConfig,
+        'executors:\n  default: {kind: parsl, function: "site:config", workers: 8}',
+    ),
+    Section("Pilot jobs", "executors.LABEL.pilot.", Pilot),
+    Section(
+        "Job",
+        "job.",
+        JobConfig,
+        "job:\n  walltime: 4h\n  partition: batch\n  account: abc123\n"
+        "  setup: [module load gcc || exit]\n  margin: 2m\n  chain: {jobs: 10}",
+    ),
+    Section("Chain", "job.chain.", ChainConfig, "job: {walltime: 4h, chain: {jobs: 10}}"),
     Section("Policy", "policy.", Policy, "policy: {verifier_failure: reject}"),
 )
 

@@ -16,6 +16,7 @@ from campaign.contract import rejects
 from campaign.events import Entry
 from campaign.ledger import uncollected
 from campaign.model import SIMULATION, Disposition
+from campaign.slurmjobs import SlurmJobs
 from campaign.space import Point, content_hash
 
 
@@ -70,6 +71,7 @@ class CampaignState:
     tasks: dict[tuple[str, str], TaskState] = field(default_factory=dict)
     points: dict[str, Point] = field(default_factory=dict)  # proposed, by content hash
     usage: Usage = field(default_factory=Usage)
+    slurm: SlurmJobs = field(default_factory=SlurmJobs)
 
     def apply(self, entry: Entry) -> None:
         self.changed_at = entry.t
@@ -109,6 +111,19 @@ class CampaignState:
         self.job = event
         self.signalled = self.job_ended = None
         self.usage.new_job()
+        self.slurm.started(event)
+
+    @_apply.register
+    def _(self, event: events.Submitting) -> None:
+        self.slurm.submitting(event)
+
+    @_apply.register
+    def _(self, event: events.Submitted) -> None:
+        self.slurm.submitted(event)
+
+    @_apply.register
+    def _(self, event: events.Withdrawn) -> None:
+        self.slurm.taken_back(event)
 
     @_apply.register
     def _(self, event: events.Signalled) -> None:
@@ -155,6 +170,8 @@ class CampaignState:
         task = self.tasks[event.task, event.candidate]
         started, task.open = task.open, None
         task.ended.append(event)
+        if event.status != "cancelled":
+            self.slurm.progressed()
         for cap in _caps(event.task):
             self.usage.settle(cap, started.reserved if started is not None else 0.0, event.spent)
 
@@ -169,6 +186,7 @@ class CampaignState:
     @_apply.register
     def _(self, event: events.RoundEnded) -> None:
         self.round(event.round).ended = True
+        self.slurm.progressed()
 
 
 # Bound once: looked up through an instance, every call would wrap the method anew.

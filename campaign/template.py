@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from campaign.problems import choose_from, clip
 
-RESERVED = ("campaign_dir", "task_dir", "seed", "ranks", "python")
+RESERVED = (
+    "campaign_dir",
+    "task_dir",
+    "seed",
+    "ranks",
+    "ranks_per_node",
+    "nodelist",
+    "hostlist",
+    "python",
+)
 """Placeholders every task has; no parameter may take one of these names."""
 
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<odd>\{[^{}]*\}?|\})")

@@ -36,6 +36,7 @@ _INHERITED = (
     "OMPI_ARGV",
     "OMPI_FILE_LOCATION",
     "SLURM_",
+    "SLURMD_",
     "SBATCH_",
     "SRUN_",
     "PBS_",

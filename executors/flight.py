@@ -18,6 +18,7 @@ class Entry:
     deadline: float = 0.0
     requeues: int = 0
     overdue: bool = False
+    passed: int = 0  # times a younger task was handed over before it
 
 
 @dataclass(frozen=True, slots=True)

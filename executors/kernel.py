@@ -14,8 +14,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import zmq
 from parsl.dataflow.dflow import DataFlowKernel
@@ -23,8 +22,10 @@ from parsl.executors import HighThroughputExecutor
 from parsl.executors.base import ParslExecutor
 
 from executors import sites
-from executors.config import ExecutorConfig
+from executors.config import ExecutorConfig, pilot
+from executors.pilots import PilotProvider
 from executors.provider import ChildProvider, end_group
+from executors.sites import Around
 
 _log = logging.getLogger(__name__)
 _END = 5.0  # seconds an interchange may take to end
@@ -48,6 +49,16 @@ class Site:
             said = [str(status.message) for status in executor.status_facade.values()]
             raise RuntimeError(f"no worker pool: {'; '.join(said)}")
 
+    def waits(self) -> str:
+        """Why its nodes are not there yet, in the scheduler's word; ``""`` once they are."""
+        provider = _provider(self.executor)
+        return "" if provider is None else provider.waits()
+
+    def ends_at(self) -> float:
+        """Seconds since the epoch at which its nodes are taken away; 0 for never."""
+        provider = _provider(self.executor)
+        return 0.0 if provider is None else provider.ends_at()
+
     def broken(self) -> str | None:
         """Why this executor will never answer again; None while it may.
 
@@ -60,9 +71,10 @@ class Site:
         if interchange is not None and interchange.poll() is not None:
             return f"Parsl's interchange ended ({_how(interchange.returncode)})"
         provider = _provider(executor)
-        code = provider.exit_code()
-        if code is not None:
-            return f"the worker pool ended ({_how(code)}): {provider.output_tail()[-1000:]}".strip()
+        if provider is not None and provider.exit_code() is not None:
+            what = "pilot job" if isinstance(provider, PilotProvider) else "worker pool"
+            tail = provider.output_tail()[-1000:]
+            return f"the {what} ended ({provider.how()}): {tail}".strip()
         reader = executor._result_queue_thread
         if reader is not None and not reader.is_alive():
             return "Parsl's result thread ended"
@@ -74,8 +86,8 @@ class Site:
         if self._ended or not isinstance(executor, HighThroughputExecutor):
             return
         self._ended = True
-        provider = _provider(executor)
-        provider.cancel(list(executor.job_ids_to_block))
+        if executor.provider is not None:
+            executor.provider.cancel(list(executor.job_ids_to_block))
         interchange: subprocess.Popen[bytes] | None = executor.interchange_proc
         if interchange is not None:
             interchange.terminate()
@@ -88,22 +100,22 @@ class Site:
 class Kernel:
     """The DataFlowKernel of one run; ``sites`` by label."""
 
-    def __init__(self, configs: Mapping[str, ExecutorConfig], run_dir: Path) -> None:
+    def __init__(self, configs: Mapping[str, ExecutorConfig], around: Around) -> None:
         """Values only; :meth:`start` does the work."""
         self._configs = dict(configs)
-        self._run_dir = run_dir
+        self._around = around
         self._dfk: DataFlowKernel | None = None
         self._closed = False
         self._generations = dict.fromkeys(configs, 0)
         self.sites: dict[str, Site] = {}
 
     def start(self) -> None:
-        """Start the kernel and its executors; nothing is left when this raises."""
-        config = sites.parsl_config(self._configs, self._run_dir, os.getpid())
-        self.sites = {
-            label: Site(executor)
-            for label, executor in zip(self._configs, config.executors, strict=True)
-        }
+        """Start the kernel and its executors, pilot jobs excepted; nothing is left on an error."""
+        config = sites.parsl_config(self._configs, self._around)
+        at_once = [label for label, one in self._configs.items() if pilot(one) is None]
+        # Given none at all, Parsl makes one of its own.
+        made = zip(at_once, config.executors, strict=False)
+        self.sites = {label: Site(executor) for label, executor in made}
         _have_a_name()
         try:
             self._dfk = DataFlowKernel(config)
@@ -116,20 +128,22 @@ class Kernel:
             raise
 
     def restart(self, label: str) -> None:
-        """Replace an executor that broke by a new one; the old one is ended first."""
-        dfk, old = self._running(), self.sites[label]
-        self.discard(label)  # a no-op for one that was discarded when it broke
-        dfk.executors.pop(old.executor.label, None)
-        self._generations[label] += 1
+        """Start an executor, in place of one that broke; the old one is ended first."""
+        dfk = self._running()
+        if (old := self.sites.get(label)) is not None:
+            self.discard(label)  # a no-op for one that was discarded when it broke
+            dfk.executors.pop(old.executor.label, None)
+            self._generations[label] += 1
         name = sites.parsl_label(label, self._generations[label])
-        new = Site(sites.parsl_executor(name, self._configs[label], os.getpid()))
+        new = Site(sites.parsl_executor(label, name, self._configs[label], self._around))
         self.sites[label] = new
         dfk.add_executors([new.executor])
         new.open_block()
 
     def discard(self, label: str) -> None:
         """End an executor that broke, so that nothing of it is left; its futures fail."""
-        site = self.sites[label]
+        if (site := self.sites.get(label)) is None:
+            return
         _end(site)
         executor = site.executor
         if isinstance(executor, HighThroughputExecutor) and not executor.bad_state_is_set:
@@ -176,8 +190,10 @@ class Kernel:
         return self._dfk
 
 
-def _provider(executor: HighThroughputExecutor) -> ChildProvider:
-    return cast(ChildProvider, executor.provider)
+def _provider(executor: ParslExecutor) -> ChildProvider | PilotProvider | None:
+    """The provider that is ours; None for threads, and for one a function of the user's made."""
+    found = getattr(executor, "provider", None)
+    return found if isinstance(found, ChildProvider | PilotProvider) else None
 
 
 def _end(site: Site) -> None:

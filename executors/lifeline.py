@@ -1,13 +1,15 @@
 """Runs one of Parsl's own programs so that it cannot outlive the driver.
 
 ``lifeline.py DRIVER_PID MODULE ARGS...`` runs MODULE as ``python -m`` would, in a child of its
-own. When the driver dies, however it dies, or when it tells us to end (SIGTERM), everything below
-is killed; when the child dies by itself, what it left behind is killed and its exit code handed on.
+own; 0 stands for whatever started it, as on another machine. When the driver dies, however it
+dies, or when it tells us to end (SIGTERM), everything below is killed; when the child dies by
+itself, what it left behind is killed and its exit code handed on.
 Standard library only; started by file path, with the folder above as its only addition to the path.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import runpy
 import signal
@@ -23,8 +25,10 @@ def main() -> None:
     from executors import processes
 
     driver, module, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    driver = driver or os.getppid()
     # Away from the terminal's process group: Ctrl-C is for the driver, which then ends us.
-    os.setsid()
+    with contextlib.suppress(PermissionError):  # we lead a session already
+        os.setsid()
     ends = {signal.SIGTERM, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     processes.become_subreaper()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
+from executors import allocation
 from executors.background import in_thread, start_in_thread
 from executors.base import Task, TaskResult, TaskStatus
-from executors.config import ExecutorConfig
+from executors.config import ExecutorConfig, capacity, pilot, too_long
 from executors.flight import Load
 from executors.kernel import Kernel
 from executors.pool import Pool
+from executors.sites import Around
+from executors.slurm import SlurmError
 
 _log = logging.getLogger(__name__)
 _START = 120.0  # seconds for all interchanges to come up, each within a second or two
@@ -45,13 +49,20 @@ class ParslExecutors:
         """Start every executor; their workers may take a while longer. Raises ExecutorError."""
         run = next(_runs)
         try:
-            self._kernel = Kernel(self._configs, _fresh(self._run_dir / "parsl"))
+            places = await in_thread(allocation.places, self._configs)
+            parsl_dir = _fresh(self._run_dir / "parsl")
+            around = Around(os.getpid(), self._run_dir, parsl_dir, places)
+            self._kernel = Kernel(self._configs, around)
             await start_in_thread(self._kernel.start, self._kernel.broken, _START)
+        except (ValueError, SlurmError) as error:
+            raise ExecutorError(str(error)) from error
         except Exception as error:
             raise ExecutorError(f"executors: {type(error).__name__}: {error}") from error
         for label, config in self._configs.items():
-            pool = self._pools[label] = Pool(label, config, self._kernel, f"{run}-{label}")
-            pool.started()
+            units = capacity(config, places[label].count)
+            pool = self._pools[label] = Pool(label, config, self._kernel, f"{run}-{label}", units)
+            if pilot(config) is None:
+                pool.started()
 
     async def run(self, task: Task) -> TaskResult:
         """One try of ``task``; see :class:`executors.base.Executor`.
@@ -61,14 +72,20 @@ class ParslExecutors:
         pool = self._pools.get(task.executor)
         if pool is None:
             raise ValueError(_unknown(task.executor, self._configs))
-        if task.resources.ranks > pool.workers:
+        if pool.units(task) > pool.workers:
             raise ValueError(
-                f"{task.id}: {task.resources.ranks} ranks; executor {task.executor!r} "
-                f"has {pool.workers} workers"
+                f"{task.id}: {pool.units(task)} {pool.unit}; executor {task.executor!r} "
+                f"has {pool.workers} {'workers' if pool.unit == 'ranks' else 'nodes'}"
             )
+        self._ends_in_its_pilot(task)
         if self._closing is not None:
             return TaskResult(TaskStatus.CANCELLED, reason="the executors are closed")
         return await pool.run(task)
+
+    def _ends_in_its_pilot(self, task: Task) -> None:
+        asks = pilot(self._configs[task.executor])
+        if asks is not None and (long := too_long(task.resources.walltime, asks)):
+            raise ValueError(f"{task.id}: {long}")
 
     def load(self) -> Mapping[str, Load]:
         """Tasks running and waiting, by executor label."""

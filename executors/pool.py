@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
@@ -20,8 +20,8 @@ from parsl.executors.high_throughput.errors import ManagerLost
 
 from executors import adopt, answers, task_main, wire
 from executors.background import go_on, in_thread, start_in_thread
-from executors.base import Task, TaskResult, TaskStatus
-from executors.config import ExecutorConfig, start_timeout
+from executors.base import KILL_GRACE, Task, TaskResult, TaskStatus
+from executors.config import ExecutorConfig, MpiConfig, pilot, several_managers, start_timeout
 from executors.flight import Entry, Load
 from executors.kernel import Kernel
 from executors.slots import Slots
@@ -33,23 +33,30 @@ _WATCH = 0.2  # seconds between two looks at what may have died
 _LAST_WORD = 3.0  # seconds a worker has to answer once the guard of an overdue task was killed
 _RESTARTS = 3  # times in a row an executor may break without answering a single task
 _REQUEUES = 2  # times a task that no worker had begun is handed to the executor's successor
+_HAND_OVER = 2.0  # seconds between our handing a task over and its start, at the most
 _numbers = count()
 
 
 class Pool:
     """One executor label; see the module."""
 
-    def __init__(self, label: str, config: ExecutorConfig, kernel: Kernel, key: str) -> None:
-        self.workers = config.workers
+    def __init__(
+        self, label: str, config: ExecutorConfig, kernel: Kernel, key: str, workers: int
+    ) -> None:
+        """``workers`` is how many ranks, or whole nodes, there are at once."""
+        self.workers = workers
+        self.unit = "nodes" if isinstance(config, MpiConfig) else "ranks"
+        self._pilot = pilot(config)
+        self._alone = not several_managers(config)
         self._label = label
         self._start_timeout = start_timeout(config)  # None: no workers that could be replaced
         self._kernel = kernel
         self._key = key  # names our guards among those of other runs in this process
-        self._slots = Slots(config.workers)
+        self._slots = Slots(workers, whole=isinstance(config, MpiConfig))
         self._waiting: deque[Entry] = deque()
         self._flying: dict[int, Entry] = {}
         self._ready = False
-        self._down = False
+        self._down = self._pilot is not None  # which is submitted when there is work
         self._breaking = False  # down, and its tasks are still being seen to
         self._failures = 0
         self._why = ""
@@ -122,8 +129,52 @@ class Pool:
             if idle and self._waiting:
                 self._mender = self._loop.create_task(self._mend())
             return
-        while self._waiting and self._slots.take(self._waiting[0].task.resources.ranks):
-            self._hand_over(self._waiting.popleft())
+        if self._pilot is not None and not self._ready:
+            return  # who knows when its nodes come: until then a task can still be taken back
+        while (entry := self._next()) is not None:
+            self._hand_over(entry)
+
+    def _next(self) -> Entry | None:
+        """The waiting task that may start now, its slots taken."""
+        if not self._waiting:
+            return None
+        # Who passes whom is a question for whole nodes alone; elsewhere the first is looked at.
+        units = [self.units(entry.task) for entry in self._candidates()]
+        at = self._slots.choose(units, self._waiting[0].passed)
+        if at is None:
+            return None
+        entry = self._waiting[at]
+        if not self._ends_in_time(entry.task):
+            if not self._flying:
+                go_on(self._retire("too little of its walltime is left"))
+            return None
+        if at:
+            self._waiting[0].passed += 1
+        del self._waiting[at]
+        self._slots.take(units[at])
+        return entry
+
+    def _candidates(self) -> Iterable[Entry]:
+        return self._waiting if self._slots.whole else (self._waiting[0],)
+
+    def _ends_in_time(self, task: Task) -> bool:
+        """Whether a task that starts now ends before its nodes are taken away."""
+        ends = self._kernel.sites[self._label].ends_at()
+        needed = task.resources.walltime + KILL_GRACE + _HAND_OVER
+        return not ends or time.time() + needed <= ends
+
+    def units(self, task: Task) -> int:
+        """What a task takes of :attr:`workers`."""
+        return task.resources.nodes if self.unit == "nodes" else task.resources.ranks
+
+    async def _retire(self, why: str) -> None:
+        """Give back nodes that can do nothing more; the next are asked for when there is work."""
+        if self._down:
+            return
+        _log.info("executor %s: %s", self._label, why)
+        self._down, self._ready = True, False
+        await in_thread(self._kernel.discard, self._label)
+        self._pump()
 
     def _hand_over(self, entry: Entry) -> None:
         now = time.monotonic()
@@ -163,7 +214,7 @@ class Pool:
             if error is None:
                 self._failures = 0
                 self._finish(entry, answers.decoded(done.result()))
-            elif isinstance(error, ManagerLost):  # and there is no other: blocks have one each
+            elif isinstance(error, ManagerLost) and self._alone:  # there is no other
                 go_on(self._broke(f"ManagerLost: {error}"))
             elif not self._down:  # else it was us who failed it, and it is being seen to
                 go_on(self._bereave(entry, f"{type(error).__name__}: {error}"))
@@ -173,7 +224,7 @@ class Pool:
         if self._flying.pop(entry.number, None) is not None:
             done = result.status is TaskStatus.DONE
             seconds = result.seconds if done else self._slots.usual
-            self._slots.give(entry.task.resources.ranks, seconds)
+            self._slots.give(self.units(entry.task), seconds)
         self._settle(entry, result)
 
     def _settle(self, entry: Entry, result: TaskResult) -> None:
@@ -201,7 +252,10 @@ class Pool:
             if self._down:
                 continue
             now = time.monotonic()
-            why = self._kernel.sites[self._label].broken()
+            site = self._kernel.sites[self._label]
+            why = site.broken()
+            if not self._ready and site.waits():  # in the queue; only then the clock starts
+                self._start_by = now + (self._start_timeout or 0.0)
             if why is None and not self._ready and now > self._start_by:
                 why = f"the worker pool did not start within {self._start_timeout:g} s"
             why = self._overdue(now) or why
@@ -225,6 +279,7 @@ class Pool:
     def _greeted(self, site: object, said: Future[Any]) -> None:
         if self._kernel.sites.get(self._label) is site and said.exception() is None:
             self._ready = True
+            self._pump()
 
     async def _broke(self, why: str) -> None:
         """The executor will not answer any more: end it, answer for it, let it be replaced."""
@@ -233,13 +288,15 @@ class Pool:
         _log.warning("executor %s: %s", self._label, why)
         self._down = self._breaking = True
         was_ready, self._ready, self._why = self._ready, False, why
-        self._failures += 1
         entries = list(self._flying.values())
+        # A pilot that ended while nobody needed it has failed nobody.
+        self._failures += not (was_ready and self._pilot is not None and not entries)
         if self._start_timeout is not None:
             await in_thread(self._kernel.discard, self._label)
         for entry in reversed(entries):  # each may go back to the head of the queue
             await self._bereave(entry, why, again=was_ready)
-        if not was_ready or self._failures >= _RESTARTS:
+        hopeless = not was_ready and self._pilot is None
+        if hopeless or self._failures >= _RESTARTS:
             self._give_up(why)
         self._breaking = False
         self._pump()
@@ -254,7 +311,7 @@ class Pool:
         written = adopt.read_result(directory)
         again = again and entry.requeues < _REQUEUES and not adopt.was_started(directory)
         if again and self._flying.pop(entry.number, None) is not None:
-            self._slots.give(entry.task.resources.ranks, self._slots.usual)
+            self._slots.give(self.units(entry.task), self._slots.usual)
             entry.requeues += 1
             self._waiting.appendleft(entry)
             return
@@ -269,7 +326,7 @@ class Pool:
             if self._start_timeout is not None:
                 await start_in_thread(
                     partial(self._kernel.restart, self._label),
-                    lambda: self._kernel.sites[self._label].broken(),
+                    self._broken,
                     self._start_timeout,
                 )
         except Exception as error:  # whatever kept it from starting, its tasks must not wait
@@ -279,6 +336,10 @@ class Pool:
         finally:
             self._mender = None
         self.started()
+
+    def _broken(self) -> str | None:
+        site = self._kernel.sites.get(self._label)
+        return None if site is None else site.broken()
 
     def _give_up(self, why: str) -> None:
         while self._waiting:

@@ -8,9 +8,10 @@ process: started from an argv list, in the run directory, and asked directly whe
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from parsl.jobs.states import JobState, JobStatus
@@ -35,10 +36,12 @@ def end_group(leader: subprocess.Popen[bytes], seconds: float) -> None:
 class ChildProvider(LocalProvider):
     """One block = one child process of the driver, in the folder above ``script_dir``."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: Sequence[str] = (), env: Mapping[str, str] | None = None) -> None:
+        """``prefix`` are words before a block's command, ``env`` is added to its environment."""
         super().__init__(  # type: ignore[no-untyped-call]
             nodes_per_block=1, init_blocks=1, min_blocks=0, max_blocks=1
         )
+        self._prefix, self._env = tuple(prefix), dict(env or {})
         self._blocks: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -51,8 +54,10 @@ class ChildProvider(LocalProvider):
         scripts = self._scripts()
         with (scripts / f"{job_name}.out").open("ab") as output:
             block = subprocess.Popen(
-                shlex.split(command),
+                [*self._prefix, *shlex.split(command)],
                 cwd=scripts.parent,
+                env=os.environ | self._env,
+                start_new_session=bool(self._prefix),  # else the command sees to that itself
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -77,6 +82,20 @@ class ChildProvider(LocalProvider):
         """Exit code of a block that ended; None while all live."""
         codes = [block.poll() for block in self._blocks.values()]
         return next((code for code in codes if code is not None), None)
+
+    def how(self) -> str:
+        """How the block that ended did."""
+        code = self.exit_code() or 0
+        signalled = code < 0 or code > 128
+        return f"signal {code - 128 if code > 0 else -code}" if signalled else f"exit code {code}"
+
+    def waits(self) -> str:
+        """Why the block does not run yet: a child process always does."""
+        return ""
+
+    def ends_at(self) -> float:
+        """When the block is ended by somebody else; 0 for never."""
+        return 0.0
 
     def output_tail(self) -> str:
         """The end of what the blocks printed: why they ended, when they did."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 AHEAD = 32
 """Most tasks handed to an executor beyond its workers, so that short ones need not wait for us."""
+PASSES = 16
+"""Times a task that waits for several nodes is passed by narrower ones."""
 _LOOKAHEAD = 0.05
 """Seconds of work worth handing ahead; what takes longer gains nothing from it."""
 
@@ -23,6 +26,7 @@ class Slots:
     used: int = 0
     wide: int = 0
     usual: float = 1.0  # seconds a task has taken of late; a long task until shown otherwise
+    whole: bool = False  # slots are nodes: nothing is handed ahead, and narrow tasks may pass
 
     @property
     def ahead(self) -> int:
@@ -31,12 +35,30 @@ class Slots:
 
     def take(self, ranks: int) -> bool:
         """Take slots for a task of ``ranks``; False (and nothing taken) when it has to wait."""
-        limit = self.workers if ranks > 1 or self.wide else self.workers + self.ahead
-        if self.used + ranks > limit:
+        if not self._fits(ranks):
             return False
         self.used += ranks
         self.wide += ranks > 1
         return True
+
+    def _fits(self, ranks: int) -> bool:
+        alone = ranks > 1 or self.wide or self.whole
+        limit = self.workers if alone else self.workers + self.ahead
+        return self.used + ranks <= limit
+
+    def choose(self, waiting: Sequence[int], passed: int) -> int | None:
+        """Which of the waiting tasks, of so many slots each, is next; None while none may start.
+
+        Where slots are nodes, the widest that fits goes first, which leaves the fewest nodes
+        idle; but once the oldest was passed ``PASSES`` times, nobody passes it any more.
+        """
+        if not waiting:
+            return None
+        if not self.whole or passed >= PASSES:
+            return 0 if self._fits(waiting[0]) else None
+        free = self.workers - self.used
+        fitting = [at for at, wanted in enumerate(waiting) if wanted <= free]
+        return max(fitting, key=lambda at: (waiting[at], -at), default=None)
 
     def give(self, ranks: int, seconds: float) -> None:
         """Give back the slots of a task that took ``seconds``."""

@@ -208,7 +208,7 @@ def test_overrides_are_yaml_at_dotted_places() -> None:
             "budget: no such key; did you mean 'budgets'? known: 'version', 'name', "
             "'description', 'parameters', 'objective', 'rounds', 'batch_size', 'seed', 'agent', "
             "'defaults', 'expect', 'expectations', 'verifiers', 'simulation', 'budgets', "
-            "'executors', 'policy', 'stop_grace'",
+            "'executors', 'job', 'policy', 'stop_grace'",
         ),
         (
             "verifiers[2].walltime=3s",

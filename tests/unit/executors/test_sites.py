@@ -12,7 +12,7 @@ from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
 from pydantic import TypeAdapter, ValidationError
 
 from executors.config import ExecutorConfig, LocalConfig, ThreadsConfig
-from executors.sites import parsl_config, parsl_executor, parsl_label
+from executors.sites import Around, parsl_config, parsl_executor, parsl_label
 
 CONFIGS: dict[str, ExecutorConfig] = {
     "quick": ThreadsConfig(kind="threads", workers=3),
@@ -20,15 +20,19 @@ CONFIGS: dict[str, ExecutorConfig] = {
 }
 
 
+LOCAL = LocalConfig(kind="local")
+AROUND = Around(4711, Path("/run"), Path("/run/parsl"))
+
+
 @pytest.fixture
 def local() -> HighThroughputExecutor:
-    executor = parsl_config(CONFIGS, Path("/run/parsl"), 4711).executors[1]
+    executor = parsl_config(CONFIGS, AROUND).executors[1]
     assert isinstance(executor, HighThroughputExecutor)
     return executor
 
 
 def test_the_kernel_neither_retries_nor_remembers_nor_scales_nor_reports() -> None:
-    config = parsl_config(CONFIGS, Path("/run/parsl"), 4711)
+    config = parsl_config(CONFIGS, AROUND)
     assert config.run_dir == "/run/parsl"
     assert config.retries == 0
     assert config.memoizer is None
@@ -38,7 +42,7 @@ def test_the_kernel_neither_retries_nor_remembers_nor_scales_nor_reports() -> No
 
 
 def test_each_label_gets_the_executor_of_its_kind() -> None:
-    quick, default = parsl_config(CONFIGS, Path("/run/parsl"), 4711).executors
+    quick, default = parsl_config(CONFIGS, AROUND).executors
     assert isinstance(quick, ThreadPoolExecutor)
     assert (quick.label, quick.max_threads) == ("quick", 3)
     assert isinstance(default, HighThroughputExecutor)
@@ -77,7 +81,7 @@ def test_programs_of_parsl_are_started_by_this_interpreter_under_a_lifeline(
 
 @pytest.mark.parametrize("label", ["default", "it's {mine}", "a b", "ü"])
 def test_the_launch_command_survives_being_formatted_twice(label: str) -> None:
-    executor: Any = parsl_executor(parsl_label(label), LocalConfig(kind="local"), 4711)
+    executor: Any = parsl_executor(label, parsl_label(label), LOCAL, AROUND)
     executor.cert_dir, executor.logconf_path = "/run {x} it's/certificates", "/run {x}/log"
     executor.worker_port = 55000
     executor.run_dir = "/run {x} it's"
@@ -99,7 +103,7 @@ def test_a_restarted_executor_has_a_folder_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ({"kind": "slurm"}, "'threads', 'local'"),
+        ({"kind": "slrum"}, "'threads', 'local'"),
         ({"kind": "local", "workers": 0}, "greater than or equal to 1"),
         ({"kind": "local", "workers": 513}, "less than or equal to 512"),
         ({"kind": "threads", "workers": 2.5}, "valid integer"),

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executors.slots import AHEAD, Slots
+from executors.slots import AHEAD, PASSES, Slots
 
 
 def test_long_tasks_are_handed_over_only_to_free_workers() -> None:
@@ -63,3 +63,27 @@ def test_first_come_first_served_always_comes_to_an_end(
         ranks, seconds = running.pop(chance.randrange(len(running)))
         slots.give(ranks, seconds)
     assert (slots.used, slots.wide) == (0, 0)
+
+
+def test_where_slots_are_nodes_the_widest_that_fits_goes_first() -> None:
+    slots = Slots(4, whole=True)
+    assert slots.choose([1, 2, 4, 1], passed=0) == 2
+    assert slots.take(2)
+    assert slots.choose([1, 2, 4, 1], passed=0) == 1
+    assert slots.choose([4, 1, 1], passed=0) == 1
+    assert slots.take(2)
+    assert slots.choose([4, 1, 1], passed=0) is None
+
+
+def test_a_task_for_many_nodes_is_passed_only_so_often() -> None:
+    slots = Slots(4, whole=True)
+    assert slots.take(1)
+    assert slots.choose([4, 1], passed=PASSES - 1) == 1
+    assert slots.choose([4, 1], passed=PASSES) is None
+    slots.give(1, 1.0)
+    assert slots.choose([4, 1], passed=PASSES) == 0
+
+
+def test_nothing_is_handed_ahead_of_a_whole_node() -> None:
+    slots = Slots(2, usual=0.001, whole=True)
+    assert [slots.take(1) for _ in range(3)] == [True, True, False]

@@ -1,0 +1,146 @@
+"""A provider of Parsl's whose block is a pilot job of Slurm's.
+
+Parsl's own asks Slurm once a minute, takes every job it does not find for completed, and asks
+again for none that ended. Here a thread of ours watches the one job of this provider, and why it
+ended is Slurm's own word.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from parsl.jobs.states import JobState, JobStatus
+from parsl.providers import LocalProvider
+
+from executors import slurm
+from executors.pilot import PilotJob, script
+
+_log = logging.getLogger(__name__)
+POLL = 2.0
+"""Seconds between two looks at a pilot job."""
+_GONE = 60.0  # seconds a cancelled job may take to leave
+_FORGOTTEN = 3  # looks in a row at a job Slurm does not know, before it counts as ended
+_TAIL = 2000
+
+
+class PilotProvider(LocalProvider):
+    """One block = one pilot job; its command is put in when Parsl has written it."""
+
+    def __init__(self, job: PilotJob) -> None:
+        super().__init__(  # type: ignore[no-untyped-call]
+            nodes_per_block=1, init_blocks=1, min_blocks=0, max_blocks=1
+        )
+        self._job = job
+        self._seen: slurm.Job | None = None
+        self._id = ""
+        self._unknown = 0
+        self._over = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    @property
+    def status_polling_interval(self) -> int:
+        """Never polled by Parsl: our own thread looks."""
+        return 0
+
+    @property
+    def job_id(self) -> str:
+        """Slurm's number for the pilot, ``""`` before it is queued."""
+        return self._id
+
+    def submit(self, command: str, tasks_per_node: int, job_name: str = "block") -> str:  # noqa: ARG002
+        """Queue the pilot. Raises :class:`executors.slurm.SlurmError` with Slurm's words."""
+        assert self.script_dir is not None  # the kernel names it before it starts anything
+        folder = Path(self.script_dir).parent
+        self._job = replace(self._job, command=command, folder=folder)
+        self._id = slurm.submit(script(self._job), folder=str(self._job.folder))
+        self._watcher = threading.Thread(target=self._watch, name="pilot", daemon=True)
+        self._watcher.start()
+        return self._id
+
+    def status(self, job_ids: Sequence[object]) -> list[JobStatus]:
+        """What Parsl wants to know of the block."""
+        seen = self._seen
+        state = JobState.PENDING if seen is None or seen.waits else JobState.RUNNING
+        if self._ended():
+            state = JobState.FAILED
+        return [JobStatus(state) for _ in job_ids]
+
+    def cancel(self, job_ids: Sequence[object]) -> list[bool]:
+        """End the pilot; when this returns Slurm no longer runs it, or a minute has passed."""
+        self._over.set()
+        if self._id:
+            try:
+                slurm.cancel([self._id])
+                self._wait_for_its_end()
+            except slurm.SlurmError as error:
+                _log.warning("pilot job %s: %s", self._id, error)
+        return [True for _ in job_ids]
+
+    def ends_at(self) -> float:
+        """Seconds since the epoch at which Slurm ends the pilot; 0 while that is not known."""
+        seen = self._seen
+        return 0.0 if seen is None or seen.waits else seen.end
+
+    def waits(self) -> str:
+        """Why the pilot does not run yet, in Slurm's word; ``""`` once it does."""
+        seen = self._seen
+        if seen is None:
+            return "submitted"
+        return (seen.reason or seen.state) if seen.waits else ""
+
+    def exit_code(self) -> int | None:
+        """Something once the pilot has ended; None while it waits or runs."""
+        return 1 if self._ended() else None
+
+    def how(self) -> str:
+        """Why it ended, in the words reports use."""
+        seen = self._seen
+        ending = None if seen is None else seen.ending
+        if seen is None or ending is None:
+            return "it is gone from the queue"
+        code = seen.exit_code.split(":")[0]
+        failed = ending is slurm.Ending.FAILED and code not in ("", "0")
+        return f"{ending.value}, exit code {code}" if failed else ending.value
+
+    def output_tail(self) -> str:
+        """The end of what the pilot printed."""
+        try:
+            with Path(self._job.log).open("rb") as log:
+                size = log.seek(0, 2)
+                log.seek(max(0, size - _TAIL))
+                return log.read().decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    def _ended(self) -> bool:
+        seen = self._seen
+        return self._unknown >= _FORGOTTEN or (seen is not None and seen.ending is not None)
+
+    def _wait_for_its_end(self) -> None:
+        deadline = time.monotonic() + _GONE
+        while time.monotonic() < deadline:
+            found = slurm.job(self._id)
+            if found is None or found.ending is not None:
+                self._seen = found or self._seen
+                return
+            time.sleep(0.2)
+
+    def _watch(self) -> None:
+        while not self._ended() and not self._over.wait(POLL):
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            found = slurm.job(self._id)
+        except slurm.SlurmError as error:
+            _log.debug("pilot job %s: %s", self._id, error)  # a controller that restarts
+            return
+        if found is None:
+            self._unknown += 1
+        else:
+            self._seen, self._unknown = found, 0
