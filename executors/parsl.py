@@ -14,7 +14,8 @@ from pathlib import Path
 from executors import allocation
 from executors.background import in_thread, start_in_thread
 from executors.base import Task, TaskResult, TaskStatus
-from executors.config import ExecutorConfig, capacity, pilot, too_long
+from executors.config import ExecutorConfig, SlurmConfig, capacity, pilot, too_long
+from executors.fleet import Fleet
 from executors.flight import Load
 from executors.kernel import Kernel
 from executors.pool import Pool
@@ -41,7 +42,11 @@ class ParslExecutors:
         """``run_dir`` is the run's own; Parsl's files go to ``parsl/job-N`` in it."""
         self._configs = dict(configs)
         self._run_dir = run_dir.absolute()
-        self._pools: dict[str, Pool] = {}
+        # Each pilot job of an executor is an executor of Parsl's by itself.
+        self._expanded = {
+            name: config for label, config in configs.items() for name in _names(label, config)
+        }
+        self._pools: dict[str, Pool | Fleet] = {}
         self._kernel: Kernel | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -49,18 +54,27 @@ class ParslExecutors:
         """Start every executor; their workers may take a while longer. Raises ExecutorError."""
         run = next(_runs)
         try:
-            places = await in_thread(allocation.places, self._configs)
+            places = await in_thread(allocation.places, self._expanded)
             parsl_dir = _fresh(self._run_dir / "parsl")
             around = Around(os.getpid(), self._run_dir, parsl_dir, places)
-            self._kernel = Kernel(self._configs, around)
+            self._kernel = Kernel(self._expanded, around)
             await start_in_thread(self._kernel.start, self._kernel.broken, _START)
         except (ValueError, SlurmError) as error:
             raise ExecutorError(str(error)) from error
         except Exception as error:
             raise ExecutorError(f"executors: {type(error).__name__}: {error}") from error
         for label, config in self._configs.items():
-            units = capacity(config, places[label].count)
-            pool = self._pools[label] = Pool(label, config, self._kernel, f"{run}-{label}", units)
+            pools = [
+                Pool(
+                    name,
+                    config,
+                    self._kernel,
+                    f"{run}-{name}",
+                    capacity(config, places[name].count),
+                )
+                for name in _names(label, config)
+            ]
+            pool = self._pools[label] = pools[0] if len(pools) == 1 else Fleet(pools)
             if pilot(config) is None:
                 pool.started()
 
@@ -119,6 +133,13 @@ async def open_executors(
         yield executors
     finally:
         await executors.close()
+
+
+def _names(label: str, config: ExecutorConfig) -> tuple[str, ...]:
+    """What the kernel calls an executor's pools."""
+    if not isinstance(config, SlurmConfig) or config.max_pilots == 1:
+        return (label,)
+    return tuple(f"{label}-pilot{number}" for number in range(1, config.max_pilots + 1))
 
 
 def _fresh(folder: Path) -> Path:

@@ -59,7 +59,8 @@ class Pool:
         self._down = self._pilot is not None  # which is submitted when there is work
         self._breaking = False  # down, and its tasks are still being seen to
         self._failures = 0
-        self._why = ""
+        self.why = ""  # it broke, or could not start
+        self.on_change: Callable[[], None] = lambda: None  # it got ready, or broke
         self._start_by = 0.0
         self._inbox: deque[tuple[int, Future[Any]]] = deque()
         self._woken = False
@@ -82,6 +83,24 @@ class Pool:
         if self._watcher is None:
             self._watcher = self._loop.create_task(self._watch())
         self._pump()
+
+    @property
+    def ready(self) -> bool:
+        """Whether its workers are there."""
+        return self._ready and not self._down
+
+    @property
+    def coming(self) -> bool:
+        """Whether its workers were asked for and may yet be there."""
+        return self._mender is not None or not (self._down or self._ready)
+
+    def wake(self) -> bool:
+        """Ask for workers where there are none; False when that has failed too often."""
+        if self._closed or self._breaking or self._failures >= _RESTARTS:
+            return False
+        if self._down and self._mender is None:
+            self._mender = self._loop.create_task(self._mend())
+        return True
 
     def load(self) -> Load:
         """See :class:`Load`."""
@@ -280,6 +299,7 @@ class Pool:
         if self._kernel.sites.get(self._label) is site and said.exception() is None:
             self._ready = True
             self._pump()
+            self.on_change()
 
     async def _broke(self, why: str) -> None:
         """The executor will not answer any more: end it, answer for it, let it be replaced."""
@@ -287,7 +307,7 @@ class Pool:
             return
         _log.warning("executor %s: %s", self._label, why)
         self._down = self._breaking = True
-        was_ready, self._ready, self._why = self._ready, False, why
+        was_ready, self._ready, self.why = self._ready, False, why
         entries = list(self._flying.values())
         # A pilot that ended while nobody needed it has failed nobody.
         self._failures += not (was_ready and self._pilot is not None and not entries)
@@ -300,6 +320,7 @@ class Pool:
             self._give_up(why)
         self._breaking = False
         self._pump()
+        self.on_change()
 
     async def _bereave(self, entry: Entry, why: str, *, again: bool = False) -> None:
         """Answer for a worker that will not: by what it wrote, or lost, once nothing runs any more.
@@ -322,7 +343,7 @@ class Pool:
         """Replace the executor, unless it has broken too often to be worth it."""
         try:
             if self._failures >= _RESTARTS:
-                raise RuntimeError(f"{self._why}; it broke {self._failures} times in a row")
+                raise RuntimeError(f"{self.why}; it broke {self._failures} times in a row")
             if self._start_timeout is not None:
                 await start_in_thread(
                     partial(self._kernel.restart, self._label),
@@ -331,7 +352,10 @@ class Pool:
                 )
         except Exception as error:  # whatever kept it from starting, its tasks must not wait
             self._failures += 1
-            self._give_up(f"the executor cannot start: {error}")
+            self.why = f"the executor cannot start: {error}"
+            self._give_up(self.why)
+            self._mender = None
+            self.on_change()
             return
         finally:
             self._mender = None

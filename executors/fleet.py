@@ -1,0 +1,104 @@
+"""Several pilot jobs behind one executor label: as many as there is work for, up to a limit.
+
+A task waits here, in order, until a pilot has room for it; it is never promised to one that is
+still in Slurm's queue. No pilot is given back while there may be more work: an agent that thinks
+for minutes must not cost the next queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from executors import answers
+from executors.base import Task, TaskResult
+from executors.flight import Load
+from executors.pool import Pool
+
+
+class Fleet:
+    """Pools of one pilot job each; keeps what :class:`executors.pool.Pool` promises."""
+
+    unit = "ranks"
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = tuple(pools)
+        self.workers = pools[0].workers
+        self._waiting: deque[asyncio.Future[Pool]] = deque()
+        self._promised = dict.fromkeys(self._pools, 0)
+        self._running = 0
+        for pool in self._pools:
+            pool.on_change = self._pump
+
+    def units(self, task: Task) -> int:
+        """See :meth:`executors.pool.Pool.units`."""
+        return self._pools[0].units(task)
+
+    def load(self) -> Load:
+        """See :class:`Load`."""
+        workers = sum(pool.workers for pool in self._pools)
+        return Load(workers, self._running, len(self._waiting))
+
+    async def run(self, task: Task) -> TaskResult:
+        """Run one task on the first pilot that has room for it."""
+        turn: asyncio.Future[Pool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._pump()
+        try:
+            pool = await turn
+        except asyncio.CancelledError:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif turn.done() and not turn.cancelled():
+                self._promised[turn.result()] -= 1
+            raise
+        except RuntimeError as error:  # no pilot will ever come
+            return answers.lost(str(error))
+        self._running += 1
+        try:
+            return await pool.run(task)
+        finally:
+            self._running -= 1
+            self._promised[pool] -= 1
+            self._pump()
+
+    def started(self) -> None:
+        """Nothing is asked for before there is work."""
+
+    async def close(self) -> None:
+        """See :meth:`executors.pool.Pool.close`."""
+        while self._waiting:
+            self._refuse("the run stops")
+        await asyncio.gather(*(pool.close() for pool in self._pools))
+
+    def forget(self) -> None:
+        """See :meth:`executors.pool.Pool.forget`."""
+        for pool in self._pools:
+            pool.forget()
+
+    def _pump(self) -> None:
+        """Hand out what room there is, and ask for pilots where there is work for more."""
+        for pool in self._pools:
+            while self._waiting and pool.ready and self._promised[pool] < pool.workers:
+                self._promised[pool] += 1
+                turn = self._waiting.popleft()
+                if not turn.done():
+                    turn.set_result(pool)
+        if not self._waiting:
+            return
+        coming = sum(pool.workers for pool in self._pools if pool.coming)
+        for pool in self._pools:
+            if coming >= len(self._waiting):
+                return
+            if pool.wake():
+                coming += pool.workers
+        if not coming and not any(pool.ready for pool in self._pools):
+            why = next((pool.why for pool in self._pools if pool.why), "no pilot job can be had")
+            while self._waiting:
+                self._refuse(why)
+
+    def _refuse(self, why: str) -> None:
+        turn = self._waiting.popleft()
+        if not turn.done():
+            turn.set_exception(RuntimeError(why))
