@@ -7,9 +7,10 @@ than one field is in :mod:`campaign.crossing`, and holds for every ``CampaignCon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     Field,
     JsonValue,
@@ -199,11 +200,16 @@ def _reloadable(
     executor: ExecutorConfig, handler: SerializerFunctionWrapHandler
 ) -> dict[str, JsonValue]:
     """Durations as text again: a number alone would be refused when it is read back."""
-    dumped: dict[str, JsonValue] = handler(executor)
-    for name, field in type(executor).model_fields.items():
+    return _durations(executor, handler(executor))
+
+
+def _durations(model: BaseModel, dumped: dict[str, Any]) -> dict[str, JsonValue]:
+    for name, field in type(model).model_fields.items():
         value = dumped[name]
         if isinstance(value, int | float) and _DURATION in field.metadata:
             dumped[name] = duration_text(value)
+        elif isinstance(inner := getattr(model, name), BaseModel):
+            dumped[name] = _durations(inner, value)
     return dumped
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import running
 from campaign.render import Place, build_task, task_seed
 from campaign.space import content_hash
+from campaign.taskconfig import CommandTask, MpiTask
 from executors.base import CommandWork, MpiWork, PythonWork, Task
+from executors.config import MpiConfig
 
 POINT = {"x": 0.1, "y": 1e-07}
 NAMED = {"kind": "command", "walltime": "10s", "output": {"json": "out.json"}}
@@ -109,3 +111,36 @@ def test_values_are_single_words_and_never_meet_a_shell(tmp_path: Path) -> None:
         task = build(tmp_path, {"command": ["echo", "{x}", "v={x}"]}, {"x": word}, parameters=space)
         assert task.work == CommandWork(("echo", word, f"v={word}"))
         assert task.env["SIMGATE_TASK_DIR"] == str(task.directory)
+
+
+def test_on_whole_nodes_a_task_is_started_by_a_step_whose_nodes_are_chosen_there(
+    tmp_path: Path,
+) -> None:
+    executors = {"default": MpiConfig(kind="mpi", launcher_options=("--cpu-bind=cores",))}
+    place = Place(tmp_path, tmp_path / "run", 7, executors)
+    spec = MpiTask.model_validate(
+        {"kind": "mpi", "function": "m:f", "ranks": 4, "nodes": 2, "walltime": "10s"}
+    )
+    work = build_task("t", spec, {"x": 0.5}, place, 1).work
+    assert isinstance(work, MpiWork)
+    interpreter, script, *words = work.launcher
+    assert (interpreter, Path(script).name) == (sys.executable, "step_main.py")
+    assert words == [
+        "--nodes", "2", "--ranks", "4", "--launcher", "auto", "--option", "--cpu-bind=cores", "--",
+    ]  # fmt: skip
+
+
+def test_a_launcher_of_the_tasks_own_is_told_the_nodes_where_it_starts(tmp_path: Path) -> None:
+    spec = CommandTask.model_validate(
+        {"kind": "command", "command": ["prog", "{x}"], "ranks": 4, "nodes": 2, "walltime": "10s",
+         "launcher": ["mpiexec", "-n", "{ranks}", "-N", "{ranks_per_node}", "--host", "{nodelist}"],
+         "output": {"json": "out.json"}}
+    )  # fmt: skip
+    place = Place(tmp_path, tmp_path / "run", 7, {"default": MpiConfig(kind="mpi")})
+    work = build_task("t", spec, {"x": 0.5}, place, 1).work
+    assert isinstance(work, CommandWork)
+    after = work.argv[work.argv.index("--") + 1 :]
+    assert after == ("mpiexec", "-n", "4", "-N", "2", "--host", "{nodelist}", "prog", "0.5")
+    here = build_task("t", spec, {"x": 0.5}, Place(tmp_path, tmp_path / "run", 7), 1).work
+    assert isinstance(here, CommandWork)
+    assert here.argv[:7] == ("mpiexec", "-n", "4", "-N", "2", "--host", "localhost")
