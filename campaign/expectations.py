@@ -6,7 +6,7 @@ out together with everything else. The compiled rules of a run come from its led
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 CHECKS = "checks"
 """The folder, in that of the campaign, of checks of one's own."""
+
+DERIVED = ("count", "unknown", "missing", "type", "finite", "bounds", "distinct")
+"""The checks that follow from the parameters and the batch size."""
 
 _DEAF = ("surrogate", "replay")  # agents that can be asked again but read no feedback
 
@@ -65,7 +68,26 @@ def resolve(data: Plain, folder: Path) -> tuple[Expect | None, list[Found]]:
         return None, [*found, *map(place, error.problems)]
     except ConfigError as error:  # of the checks' files
         return None, [*found, *(((), problem.message) for problem in error.problems)]
+    if expect is not None:
+        place = partial(placed, data=data, blocks=blocks, files=files)
+        found += map(place, _taken_names(expect, data))
     return expect, found
+
+
+def _taken_names(expect: Expect, data: Plain) -> Iterator[str]:
+    """Rules that are named like something else a candidate is put to."""
+    from checks.sources import Placed
+
+    verifiers = data.get("verifiers")
+    named = {
+        name: "a verifier"
+        for one in (verifiers if isinstance(verifiers, list) else ())
+        if isinstance(one, Mapping) and isinstance(name := one.get("name"), str)
+    } | dict.fromkeys(DERIVED, "a check of the parameters")
+    for rule, (_, source) in zip(expect.suite.rules, expect.entries, strict=True):
+        if what := named.get(rule.id):
+            text = f"{rule.id}: {what} has this name; give the rule another id"
+            yield Placed(text, source)
 
 
 def kept(expect: Expect | None) -> list[RuleRecord]:

@@ -48,7 +48,7 @@ class RuleEntry(Model):
     field: Text | Items[Text] | None = Field(
         default=None,
         description="What the rule reads: `name`, `name[*]` for each item, or `[a, b]`. Left out "
-        "where the rule stands on a parameter, and for an expression.",
+        "where the rule stands on a parameter, and for types that read the whole record.",
     )
     params: Mapping[str, JsonValue] | None = Field(
         default=None, description="The arguments of the type, and `row_condition`."

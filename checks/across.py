@@ -7,7 +7,7 @@ nothing. A candidate by itself, without a past, is always distinct.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +16,12 @@ from checks.ruletype import Param, Params, RuleType, at_least, whole
 from checks.values import is_number, kind_of, shown, text_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from checks.ruletype import Doubles
+
+    Digests: TypeAlias = NDArray[np.uint64]
 
 Key: TypeAlias = tuple[Hashable, ...]
 Keys: TypeAlias = Sequence[Key | object]  # of each candidate; what is no tuple is like nothing
@@ -31,33 +36,77 @@ class Across:
     """A rule's question about many records.
 
     ``key`` is what of one record's values is compared, ``None`` when it is like nothing.
-    ``repeats`` names for each place at fault the earlier place, or -1 for the past, and ``detail``
-    words that. ``unfit`` is the detail when values cannot be compared at all, else ``""``.
+    ``repeats`` names for each place at fault the earlier place, or -1 for the past; the number it
+    is given of the first places keep theirs, whatever they are like. ``detail`` words that.
+    ``unfit`` is the detail when values cannot be compared at all, else ``""``.
+
+    ``rounded`` is there where places are alike that round to the same, which saves keys.
     """
 
     key: Callable[[Sequence[object]], Key | None]
-    repeats: Callable[[Keys, Set[Key]], dict[int, int]]
+    repeats: Callable[[Keys, Set[Key], int], dict[int, int]]
     detail: Callable[[int], str]
     unfit: Callable[[Sequence[object]], str] | None = None
-    column: Callable[[list[Doubles]], bool] | None = None  # whether no two places are alike
+    rounded: Rounded | None = None
     past: bool = False  # compares with the past
 
 
-def _decimals(params: Params) -> tuple[int, Callable[[Sequence[object]], Key | None]]:
-    places = params["decimals"]
-    scale = 10.0**places
+class Rounded:
+    """Values as they are to some decimals."""
 
-    def key(values: Sequence[object]) -> Key | None:
-        try:  # the usual case: finite doubles
-            return tuple(
-                [round(v * scale) if type(v) is float else _part(v, scale) for v in values]
-            )
+    def __init__(self, params: Params) -> None:
+        self.places: int = params["decimals"]
+        self._scale = 10.0**self.places
+
+    def key(self, values: Sequence[object]) -> Key | None:
+        try:
+            return tuple(self._finite(values))
         except (OverflowError, ValueError):
-            pass
-        parts = tuple(_part(value, scale) for value in values)
-        return None if any(part != part for part in parts) else parts
+            parts = tuple(_part(value, self._scale) for value in values)
+            return None if any(part != part for part in parts) else parts
 
-    return places, key
+    def apart(self, columns: Iterable[Sequence[object]]) -> bool:
+        """Whether one field by itself tells every place from every other."""
+        try:
+            return any(len(set(self._finite(values))) == len(values) for values in columns)
+        except (OverflowError, ValueError):
+            return False
+
+    def digests(self, columns: Sequence[Doubles]) -> Digests | None:
+        """A number for each place, equal for equal places; ``None``: something is not finite."""
+        import numpy as np
+
+        mixed = np.zeros(len(columns[0]), dtype=np.uint64)
+        for rounded in self._all(columns):
+            if not np.isfinite(rounded).all():
+                return None
+            mixed = (mixed ^ rounded.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        return mixed
+
+    def firsts(self, columns: Sequence[Doubles]) -> list[int]:
+        """Of each place the first place that is alike, itself where none is before it."""
+        import numpy as np
+
+        rounded = list(self._all(columns))
+        order = np.lexsort(rounded)  # stable: of places that are alike the first stays the first
+        new = np.ones(len(order), dtype=np.bool_)
+        new[1:] = np.any([values[order[1:]] != values[order[:-1]] for values in rounded], axis=0)
+        firsts = np.empty_like(order)
+        firsts[order] = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
+        return firsts.tolist()
+
+    def _all(self, columns: Sequence[Doubles]) -> Iterator[Doubles]:
+        import numpy as np
+
+        for values in columns:
+            with np.errstate(all="ignore"):
+                yield np.rint(values * self._scale) + 0.0  # no zero is negative
+
+    def _finite(self, values: Sequence[object]) -> list[Hashable]:
+        """What tells each value apart, fast. Raises for a double that is not finite."""
+        scale = self._scale
+        return [round(v * scale) if type(v) is float else _part(v, scale) for v in values]
 
 
 def _part(value: object, scale: float) -> Hashable:
@@ -71,53 +120,43 @@ def _part(value: object, scale: float) -> Hashable:
     return ("null",) if value is None else (kind_of(value), text_of(value))
 
 
-def _repeated(keys: Keys, _: Set[Key]) -> dict[int, int]:
+def _repeated(keys: Keys, _: Set[Key], kept: int) -> dict[int, int]:
     first: dict[object, int] = {}
     found = {}
     for place, key in enumerate(keys):
-        if type(key) is tuple and (earlier := first.setdefault(key, place)) != place:
-            found[place] = earlier
+        if type(key) is tuple:
+            earlier = first.setdefault(key, place)
+            if earlier != place and place >= kept:
+                found[place] = earlier
     return found
 
 
 def _distinct(params: Params) -> Across:
-    places, key = _decimals(params)
+    rounded = Rounded(params)
     return Across(
-        key=key,
+        key=rounded.key,
         repeats=_repeated,
         detail=lambda earlier: (
-            f"repeats candidate {earlier} of the batch to {places} decimals; expected another one"
+            f"repeats candidate {earlier} of the batch to {rounded.places} decimals; "
+            "expected another one"
         ),
-        column=lambda columns: _all_differ(columns, 10.0**places),
+        rounded=rounded,
     )
 
 
-def _all_differ(columns: list[Doubles], scale: float) -> bool:
-    """Whether no two rows round to the same; may say no when in doubt."""
-    import numpy as np
-
-    with np.errstate(all="ignore"):
-        mixed = np.zeros(len(columns[0]), dtype=np.uint64)
-        for values in columns:
-            rounded = np.rint(values * scale)
-            if not np.isfinite(rounded).all():
-                return False
-            mixed = (mixed ^ (rounded + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(29)
-    mixed.sort()
-    return not bool((mixed[1:] == mixed[:-1]).any())
-
-
 def _distinct_from_history(params: Params) -> Across:
-    places, key = _decimals(params)
+    rounded = Rounded(params)
 
-    def repeats(keys: Keys, past: Set[Key]) -> dict[int, int]:
-        return {place: -1 for place, key in enumerate(keys) if type(key) is tuple and key in past}
+    def repeats(keys: Keys, past: Set[Key], kept: int) -> dict[int, int]:
+        new = enumerate(keys[kept:], kept)
+        return {place: -1 for place, key in new if type(key) is tuple and key in past}
 
     return Across(
-        key=key,
+        key=rounded.key,
         repeats=repeats,
-        detail=lambda _: f"was tried before, to {places} decimals; expected a new candidate",
+        detail=lambda _: (
+            f"was tried before, to {rounded.places} decimals; expected a new candidate"
+        ),
         past=True,
     )
 
@@ -145,7 +184,7 @@ def _min_separation(params: Params) -> Across:
     return Across(
         unfit=unfit,
         key=key,
-        repeats=lambda keys, _: _crowded(keys, distance),
+        repeats=lambda keys, _, kept: _crowded(keys, distance, kept),
         detail=lambda earlier: (
             f"closer than {distance!r} to candidate {earlier} of the batch, "
             "in the unit cube; expected more distance"
@@ -153,7 +192,7 @@ def _min_separation(params: Params) -> Across:
     )
 
 
-def _crowded(keys: Keys, distance: float) -> dict[int, int]:
+def _crowded(keys: Keys, distance: float, kept: int) -> dict[int, int]:
     """Each place that is too close to an earlier one that kept its place."""
     import numpy as np
     from scipy.spatial import cKDTree
@@ -167,12 +206,13 @@ def _crowded(keys: Keys, distance: float) -> dict[int, int]:
     pairs = np.sort(near[gaps < distance], axis=1)
     found: dict[int, int] = {}
     for earlier, later in sorted(pairs.tolist(), key=lambda pair: (pair[1], pair[0])):
-        if places[earlier] not in found:
+        if places[later] >= kept and places[earlier] not in found:
             found.setdefault(places[later], places[earlier])
     return found
 
 
 def _ends(value: object) -> object:
+    """mapping of field to `[low, high]`"""
     if not isinstance(value, Mapping):
         raise ValueError(f"{shown(value)}; it must map each field to its [low, high]")
     found: dict[str, tuple[float, float]] = {}

@@ -1,4 +1,8 @@
-"""A large batch, judged by columns."""
+"""A large batch, judged by columns.
+
+It is judged block by block: what one block takes stays small, and near the processor. Only a digest
+of each candidate is kept of what a rule compares; those that share one are compared in full.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,25 @@ from checks.columns import Columns, usable
 from checks.evaluate import Record
 from checks.expression import Condition
 from checks.finding import Finding, Status, Verdict
-from checks.rule import Mark, Rule
+from checks.rule import Mark, Rule, pinned_first
 from checks.selector import One
 from checks.values import MISSING, is_record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from checks.ruletype import Flags
+    from checks.across import Digests
+    from checks.ruletype import Doubles, Flags
     from checks.suite import Suite
 
 # Of which records something holds, and of which that is certain; None: of every one.
 _Answer: TypeAlias = "tuple[Flags, Flags | None]"
 
-_PASS, _REJECT, _SKIPPED, _SPOKEN = 0, 1, 2, 3  # codes; what is spoken has its finding in full
+Repeats: TypeAlias = Mapping[int, int]  # who is too like whom: the place of the earlier one
+
+_PASS, _REJECT, _SKIPPED, _SPOKEN = 0, 1, 2, 3  # codes; what is spoken is kept beside them
 _CODES: Mapping[Mark, int] = {None: _PASS, Status.REJECT: _REJECT, Status.SKIPPED: _SKIPPED}
+_BLOCK = 8192  # candidates
 
 
 class Batch:
@@ -38,30 +46,51 @@ class Batch:
         self._columns = columns
         self._candidates = candidates
         self._codes = np.zeros((len(self._rules), len(columns)), dtype=np.uint8)
-        self._spoken: list[dict[int, Mark]] = [{} for _ in self._rules]
+        # By rule and candidate: the finding in full, or the place of the candidate it is too like.
+        self._spoken: list[dict[int, Finding | int]] = [{} for _ in self._rules]
 
     def judge(
         self, history: Iterable[Mapping[str, object]], pinned: Collection[int] = ()
     ) -> list[Verdict]:
         """Judge by every rule; one verdict a candidate."""
         past = tuple(history)
+        digests = self._by_blocks()
         for place, rule in enumerate(self._rules):
             if rule.across is not None:
-                self._compare(place, rule, past, pinned)
-            elif not self._by_column(place, rule):
-                self._one_by_one(place, rule, range(len(self._columns)))
+                suspects = _suspects(digests[place])
+                if suspects is None:
+                    found = self._by_keys(place, rule, past, pinned)
+                else:
+                    found = self._alike(rule, suspects, pinned)
+                self._codes[place, list(found)] = _SPOKEN
+                self._spoken[place].update(found)
         verdicts = [self._suite._passing] * len(self._columns)
         for index in np.flatnonzero(self._codes.any(axis=0)).tolist():
             verdicts[index] = Verdict(partial(self._findings, index))
         return verdicts
 
     def _findings(self, index: int) -> tuple[Finding, ...]:
-        candidate = self._candidates[index]
-        marks: list[Mark] = []
-        for place, code in enumerate(self._codes[:, index].tolist()):
-            spoken = self._spoken[place].get(index)
-            marks.append(spoken or (None, Status.REJECT, Status.SKIPPED)[code])
-        return self._suite._findings(candidate, marks)
+        codes = self._codes[:, index].tolist()
+        marks = [self._mark(place, index, code) for place, code in enumerate(codes)]
+        return self._suite._findings(self._candidates[index], marks)
+
+    def _mark(self, place: int, index: int, code: int) -> Mark:
+        if code != _SPOKEN:
+            return (None, Status.REJECT, Status.SKIPPED)[code]
+        said = self._spoken[place][index]
+        return (said,) if isinstance(said, int) else said
+
+    def _by_blocks(self) -> list[list[Digests | None]]:
+        """Judge by the rules that read one candidate; for the others, by rule, the digests."""
+        digests: list[list[Digests | None]] = [[] for _ in self._rules]
+        for start in range(0, len(self._columns), _BLOCK):
+            block = self._columns.part(start, start + _BLOCK)
+            for place, rule in enumerate(self._rules):
+                if rule.across is not None:
+                    digests[place].append(_digests(rule, block))
+                elif not self._by_column(place, rule, block, start):
+                    self._one_by_one(place, rule, range(start, start + len(block)))
+        return digests
 
     def _one_by_one(self, place: int, rule: Rule, indices: Iterable[int]) -> None:
         codes, records, run = self._codes[place], self._columns.records, rule.run
@@ -73,12 +102,12 @@ class Batch:
             else:
                 codes[index] = _CODES[mark]
 
-    def _by_column(self, place: int, rule: Rule) -> bool:
-        """Judge by columns where that is possible; whether it was."""
-        passes = _passes(rule, self._columns)
+    def _by_column(self, place: int, rule: Rule, block: Columns, start: int) -> bool:
+        """Judge a block by columns where that is possible; whether it was."""
+        passes = _passes(rule, block)
         gate: _Answer | None = None
         if rule.gate is not None:
-            gate = _held(rule.gate, self._columns)
+            gate = _held(rule.gate, block)
         if passes is None or (rule.gate is not None and gate is None):
             return False
         fine, sure = passes
@@ -86,39 +115,58 @@ class Batch:
         if gate is not None:
             codes[~gate[0]] = _SKIPPED
             sure = gate[1] if sure is None else sure if gate[1] is None else sure & gate[1]
-        self._codes[place] = codes
+        self._codes[place, start : start + len(block)] = codes
         if sure is not None:
-            unsure = np.flatnonzero(~sure)
-            self._codes[place, unsure] = _PASS
-            self._one_by_one(place, rule, unsure.tolist())
+            self._one_by_one(place, rule, (np.flatnonzero(~sure) + start).tolist())
         return True
 
-    def _compare(
+    def _alike(self, rule: Rule, suspects: Sequence[int], pinned: Collection[int]) -> Repeats:
+        """Which of the suspects are alike, by columns."""
+        assert rule.across is not None
+        assert rule.across.rounded is not None
+        order, kept = pinned_first(suspects, pinned)
+        columns = Columns([self._columns.records[place] for place in order])
+        firsts = rule.across.rounded.firsts(_values(rule, columns))
+        return {
+            order[at]: order[first] for at, first in enumerate(firsts) if first < at and at >= kept
+        }
+
+    def _by_keys(
         self, place: int, rule: Rule, past: Sequence[Record], pinned: Collection[int]
-    ) -> None:
-        """Mark the candidates that are too alike."""
-        if self._all_differ(rule):
-            return
-        codes, keyed = self._codes[place], rule.keyed
-        keys = [
-            keyed(record) if is_record(candidate) else Status.REJECT
-            for record, candidate in zip(self._columns.records, self._candidates, strict=True)
-        ]
+    ) -> Repeats:
+        """Which candidates are too alike; marks those that have nothing to compare."""
+        pairs = zip(self._columns.records, self._candidates, strict=True)
+        keys = [rule.keyed(one) if is_record(given) else Status.REJECT for one, given in pairs]
         for index, key in enumerate(keys):
             if isinstance(key, Status):
-                codes[index] = _CODES[key]
-        found = rule.repeats(keys, past, pinned)
-        codes[list(found)] = _SPOKEN
-        self._spoken[place].update((index, (earlier,)) for index, earlier in found.items())
+                self._codes[place, index] = _CODES[key]
+        return rule.repeats(keys, past, pinned)
 
-    def _all_differ(self, rule: Rule) -> bool:
-        """Whether columns alone show that no candidate repeats another."""
-        assert rule.across is not None
-        assert rule.selector is not None
-        names = rule.selector.names
-        if rule.across.column is None or rule.gate or usable(self._columns, names) is not None:
-            return False
-        return rule.across.column([self._columns.numbers(name)[0] for name in names])
+
+def _values(rule: Rule, columns: Columns) -> list[Doubles]:
+    assert rule.selector is not None
+    return [columns.numbers(name)[0] for name in rule.selector.names]
+
+
+def _digests(rule: Rule, block: Columns) -> Digests | None:
+    """A number for each record, the same for those that are alike; ``None``: cannot be told."""
+    assert rule.across is not None
+    assert rule.selector is not None
+    rounded = rule.across.rounded
+    if rounded is None or rule.gate or usable(block, rule.selector.names) is not None:
+        return None
+    return rounded.digests(_values(rule, block))
+
+
+def _suspects(digests: Sequence[Digests | None]) -> list[int] | None:
+    """The candidates that share a digest with another; ``None``: any may be like another."""
+    known = [part for part in digests if part is not None]
+    if len(known) < len(digests) or not known:
+        return None
+    joined = np.concatenate(known)
+    ordered = np.sort(joined)
+    shared = ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.flatnonzero(np.isin(joined, shared)).tolist()
 
 
 def _passes(rule: Rule, columns: Columns) -> _Answer | None:
@@ -140,7 +188,7 @@ def _passes(rule: Rule, columns: Columns) -> _Answer | None:
 
 def _held(condition: Condition, columns: Columns) -> _Answer | None:
     """Of which records a condition holds."""
-    judge = condition.columns
+    judge = condition.columns()
     if judge is None:
         return None
     names = [field.name for field in condition.reads]

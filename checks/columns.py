@@ -33,6 +33,10 @@ class Columns:
     def __len__(self) -> int:
         return len(self.records)
 
+    def part(self, start: int, stop: int) -> Columns:
+        """The columns of the records from ``start`` to before ``stop``."""
+        return Columns(self.records[start:stop])
+
     def raw(self, name: str) -> list[object]:
         """The field's values, ``MISSING`` where a record does not have it."""
         found = self._raw.get(name)
@@ -61,6 +65,9 @@ class Given(Columns):
             raise ValueError(f"columns of {sorted(lengths)} values; they must be of one length")
         super().__init__(_Rows(columns, next(iter(lengths), 0)))
         self._columns = columns
+
+    def part(self, start: int, stop: int) -> Columns:
+        return Given({name: values[start:stop] for name, values in self._columns.items()})
 
     def raw(self, name: str) -> list[object]:
         values = self._columns.get(name)

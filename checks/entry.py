@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from checks import across
 from checks.across import Across, Bounds
 from checks.declared import Fields, Kind, nearest
 from checks.evaluate import truth
@@ -47,6 +48,10 @@ def compiled(entry: object, world: World, source: str = "") -> Rule:
     params = entry.get("params")
     if not (params is None or isinstance(params, Mapping)):
         problems.append(f"params: {shown(params)}; it must be a mapping of names to values")
+    if scope is Scope.BATCH and kind is not None and kind.name in across.TYPES:
+        problems.append(
+            f"scope: batch is one proposal, and {kind.name} compares candidates; leave it out"
+        )
     given = dict(params) if isinstance(params, Mapping) else {}
     gate = _condition(given.pop(GATE, None), GATE, fields, problems)
     if kind is None:

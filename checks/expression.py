@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from checks.declared import Fields
 from checks.evaluate import Record, Value, evaluator, look_up, truth
@@ -33,6 +34,8 @@ from checks.values import MISSING, clipped, kind_of, shown
 if TYPE_CHECKING:
     from checks.ruletype import Doubles, Flags
 
+    Columnar: TypeAlias = Callable[[Callable[[str], Doubles]], Flags]
+
 __all__ = ["Condition", "ConditionError", "parse", "printed"]
 
 _TEXT = 120  # characters of a condition in a detail
@@ -47,6 +50,8 @@ class Condition:
     tree: Node
     reads: tuple[Field, ...]
     value: Value
+    # What judges columns of doubles; None where the condition reads anything else.
+    columns: Callable[[], Columnar | None]
 
     @classmethod
     def of(cls, text: str, known: Fields | None = None) -> Condition:
@@ -66,18 +71,11 @@ class Condition:
             faults = [*_unknown(tree, known), *_never(tree, known)]
             if faults:
                 raise ConditionError(f"{said}: {'; '.join(faults)}")
-        return cls(text, tree, reads, evaluator(tree))
+        return cls(text, tree, reads, evaluator(tree), cache(partial(_vectorised, tree)))
 
     def holds(self, record: Record) -> bool | None:
         """Whether it is true of the record; ``None`` when that cannot be told."""
         return truth(self.value(record))
-
-    @property
-    def columns(self) -> Callable[[Callable[[str], Doubles]], Flags] | None:
-        """The condition for columns of doubles; ``None`` where it reads anything else."""
-        from checks.vector import vectorised
-
-        return vectorised(self.tree)
 
     def said(self) -> str:
         return f"condition {clipped(self.text, _TEXT)!r}"
@@ -102,6 +100,12 @@ class Condition:
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         has = f"the record has {listed}{more}" if names else "the record is empty"
         return f"{'; '.join(reasons)}; {has}"
+
+
+def _vectorised(tree: Node) -> Columnar | None:
+    from checks.vector import vectorised  # needs NumPy, which a suite may never need
+
+    return vectorised(tree)
 
 
 def _absent(field: Field, record: Record, *, quotable: bool) -> str:

@@ -26,11 +26,6 @@ def _value_between(params: Params) -> Test:
             value < high if below else value <= high
         )
 
-    def closed(value: object) -> bool:
-        if type(value) is float or type(value) is int:
-            return low <= value <= high
-        return is_number(value) and low <= value <= high
-
     def column(values: Doubles) -> Flags:
         lower = values > low if above else values >= low
         return lower & (values < high if below else values <= high)
@@ -43,9 +38,12 @@ def _value_between(params: Params) -> Test:
             return f"{shown(value)}, expected {'above' if above else 'at least'} {low!r}"
         return f"{shown(value)}, expected {'below' if below else 'at most'} {high!r}"
 
-    if above or below:
-        return Test(lambda v: is_number(v) and inside(v), detail, column)
-    return Test(closed, detail, column)
+    return Test(
+        lambda v: is_number(v) and inside(v),
+        detail,
+        column,
+        between=None if above or below else (low, high),
+    )
 
 
 def _ends(params: Params) -> tuple[float, float]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from checks.across import Across, Key
-from checks.evaluate import Record
+from checks.evaluate import Record, Value, truth
 from checks.expression import Condition
 from checks.finding import Finding, Layer, Severity, Status
 from checks.ruletype import Raised, Scope, Test
@@ -82,22 +83,17 @@ class Rule:
     ) -> Mapping[int, int]:
         """The candidates that are too alike, each with the earlier place; ``keys`` by `keyed`.
 
-        The ``pinned`` places come first, wherever they are.
+        The ``pinned`` places come first, wherever they are, and keep theirs.
         """
         assert self.across is not None
         past: set[Key] = set()
         if self.across.past:
             found = (self.keyed(record) for record in history if isinstance(record, Mapping))
             past = {key for key in found if isinstance(key, tuple)}
-        if not pinned:
-            return self.across.repeats(keys, past)
-        fixed = set(pinned)
-        order = [*sorted(fixed), *(place for place in range(len(keys)) if place not in fixed)]
-        repeats = self.across.repeats([keys[place] for place in order], past)
+        order, kept = pinned_first(range(len(keys)), pinned)
+        found = self.across.repeats([keys[place] for place in order], past, kept)
         return {
-            order[at]: order[earlier] if earlier >= 0 else earlier
-            for at, earlier in repeats.items()
-            if order[at] not in fixed
+            order[at]: order[earlier] if earlier >= 0 else earlier for at, earlier in found.items()
         }
 
     def _reason(self, record: Record) -> str:
@@ -124,6 +120,15 @@ class Rule:
         return f" (field {self.selector})" if self.selector is not None else ""
 
 
+def pinned_first(places: Sequence[int], pinned: Collection[int]) -> tuple[Sequence[int], int]:
+    """The places in the order in which they keep theirs, and how many of them are pinned."""
+    if not pinned:
+        return places, 0
+    fixed = set(pinned)
+    first = [place for place in places if place in fixed]
+    return [*first, *(place for place in places if place not in fixed)], len(first)
+
+
 def runner(rule: Rule) -> Callable[[Record], Mark]:
     """The closure that judges one record; a record must be a mapping."""
     plain = _plain(rule)
@@ -145,6 +150,8 @@ def _plain(rule: Rule) -> Callable[[Record], Mark]:
         return _unasked(rule)
     if rule.across is not None:  # asked of all candidates together, by what is keyed
         return lambda _: None
+    if rule.condition is not None:
+        return _conditional(rule.condition.value)
     assert rule.test is not None
     passes = rule.test.passes
     if rule.test.own:
@@ -153,15 +160,7 @@ def _plain(rule: Rule) -> Callable[[Record], Mark]:
     if selector is None:
         return lambda record: None if passes(record) else Status.REJECT
     if isinstance(selector, One):
-        name = selector.name
-
-        def one(record: Record) -> Mark:
-            try:
-                return None if passes(record[name]) else Status.REJECT
-            except KeyError:
-                return Status.REJECT
-
-        return one
+        return _of_one(selector.name, rule.test)
 
     def several(record: Record) -> Mark:
         try:
@@ -172,6 +171,30 @@ def _plain(rule: Rule) -> Callable[[Record], Mark]:
         return None if fine else Status.REJECT
 
     return several
+
+
+def _conditional(value: Value) -> Callable[[Record], Mark]:
+    def run(record: Record) -> Mark:
+        held = value(record)
+        return None if held is True or truth(held) else Status.REJECT
+
+    return run
+
+
+def _of_one(name: str, test: Test) -> Callable[[Record], Mark]:
+    passes = test.passes
+    low, high = test.between or (math.inf, -math.inf)
+
+    def run(record: Record) -> Mark:
+        try:
+            value = record[name]
+        except KeyError:
+            return Status.REJECT
+        if type(value) is float and low <= value <= high:  # the usual case, without a call
+            return None
+        return None if passes(value) else Status.REJECT
+
+    return run
 
 
 def _unasked(rule: Rule) -> Callable[[Record], Mark]:
@@ -191,11 +214,10 @@ def _unasked(rule: Rule) -> Callable[[Record], Mark]:
 
 def keyer(rule: Rule) -> Callable[[Record], Key | Status | None]:
     """The closure for :attr:`Rule.keyed`."""
-    across, selector, gate = rule.across, rule.selector, rule.gate
-    if across is None or selector is None:
+    across, gate = rule.across, rule.gate
+    if across is None or rule.selector is None:
         return lambda _: None
-    key, unfit, names = across.key, across.unfit, selector.names
-    values = itemgetter(*names) if len(names) > 1 else lambda record: (record[names[0]],)
+    key, unfit, values = across.key, across.unfit, _reader(rule.selector)
 
     def keyed(record: Record) -> Key | Status | None:
         if gate is not None and (held := gate.holds(record)) is not True:
@@ -207,6 +229,30 @@ def keyer(rule: Rule) -> Callable[[Record], Key | Status | None]:
         return Status.REJECT if unfit is not None and unfit(found) else key(found)
 
     return keyed
+
+
+def comparer(rule: Rule) -> Callable[[Sequence[object]], bool]:
+    """The closure that says of candidates whether no two are alike, or no when in doubt."""
+    across, selector = rule.across, rule.selector
+    if across is None or selector is None or across.rounded is None or rule.gate is not None:
+        return lambda _: False
+    differ, values = across.rounded.apart, _reader(selector)
+
+    def apart(candidates: Sequence[object]) -> bool:
+        if set(map(type, candidates)) != {dict}:
+            return False
+        try:
+            return differ(zip(*map(values, candidates), strict=True))
+        except KeyError:
+            return False
+
+    return apart
+
+
+def _reader(selector: Selector) -> Callable[[Any], tuple[object, ...]]:
+    """What gives the values of a selector's fields. Raises ``KeyError``."""
+    names = selector.names
+    return itemgetter(*names) if len(names) > 1 else lambda record: (record[names[0]],)
 
 
 def _outspoken(rule: Rule, passes: Callable[[object], bool | str]) -> Callable[[Record], Mark]:

@@ -242,6 +242,7 @@ def _several(parts: list[str]) -> str:
 
 
 def _like_pattern(value: object) -> object:
+    """text or number"""
     return value if is_number(value) else text(value)
 
 

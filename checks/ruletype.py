@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     Flags: TypeAlias = NDArray[np.bool_]
 
 Params: TypeAlias = Mapping[str, Any]  # as read: every parameter of the type, defaults included
-Reader: TypeAlias = Callable[[object], object]  # raises ValueError with what would be right
+# Raises ValueError with what would be right; its docstring is what it takes, in the manual.
+Reader: TypeAlias = Callable[[object], object]
 
 
 class Scope(StrEnum):
@@ -39,7 +40,7 @@ class Test:
     ``passes`` answers for one value (of a record-scoped type: for the record); it may answer a
     text, the detail of a failure. ``detail`` says what is wrong with a value that did not pass.
     ``column`` answers for a column of doubles at once, ``texts`` for one of texts, exactly as
-    ``passes`` would one by one.
+    ``passes`` would one by one; a double in ``between``, ends included, passes.
     """
 
     __test__ = False  # no test class, whatever pytest thinks of its name
@@ -48,6 +49,7 @@ class Test:
     detail: Callable[[Any], str]
     column: Callable[[Doubles], Flags] | None = None
     texts: Callable[[Sequence[str]], Flags] | None = None
+    between: tuple[float, float] | None = None
     own: bool = False  # the user's own code, which may raise and is called once
 
 
@@ -76,6 +78,7 @@ class RuleType:
 
 
 def number(value: object) -> object:
+    """number"""
     if not is_number(value):
         quoted = "; write it without quotes" if isinstance(value, str) else ""
         raise ValueError(f"{shown(value)}; it must be a number{quoted}")
@@ -92,6 +95,7 @@ def at_least(low: float, *, above: bool = False) -> Reader:
             raise ValueError(f"{shown(value)}; it must be {'above' if above else 'at least'} {low}")
         return found
 
+    read.__doc__ = f"number, {'>' if above else '≥'} {low}"
     return read
 
 
@@ -103,28 +107,33 @@ def whole(low: int, high: int) -> Reader:
             raise ValueError(f"{shown(value)}; it must be from {low} to {high}")
         return value
 
+    read.__doc__ = f"whole number, {low:,} to {high:,}"
     return read
 
 
 def flag(value: object) -> object:
+    """boolean"""
     if not isinstance(value, bool):
         raise ValueError(f"{shown(value)}; it must be true or false, without quotes")
     return value
 
 
 def text(value: object) -> object:
+    """text"""
     if not isinstance(value, str):
         raise ValueError(f"{shown(value)}; it must be a string, not {kind_of(value)}")
     return value
 
 
 def spoken(value: object) -> object:
+    """text, not empty"""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{shown(value)}; it must be a non-empty string")
     return value
 
 
 def items(value: object) -> object:
+    """list, not empty"""
     if not is_list(value):
         raise ValueError(f"{shown(value)}; it must be a list, as in [{shown(value)}]")
     if not value:
@@ -133,6 +142,7 @@ def items(value: object) -> object:
 
 
 def names(value: object) -> object:
+    """list of text"""
     if not is_list(value):
         raise ValueError(f"{shown(value)}; it must be a list, as in [{shown(value)}]")
     for item in value:
@@ -141,6 +151,7 @@ def names(value: object) -> object:
 
 
 def phrases(value: object) -> object:
+    """list of text, not empty"""
     for item in (found := items(value)):  # type: ignore[attr-defined]  # a tuple
         if not isinstance(item, str):
             raise ValueError(f"{shown(item)} in the list; it must be a list of strings")

@@ -15,7 +15,7 @@ from checks.across import Bounds
 from checks.declared import Fields
 from checks.entry import Refused, compiled, label
 from checks.finding import Finding, Status, Verdict
-from checks.rule import Mark, Rule
+from checks.rule import Mark, Rule, comparer
 from checks.ruletype import RuleType, Scope
 from checks.sources import Entries, Placed, Source
 from checks.values import is_record
@@ -49,7 +49,9 @@ class Suite:
         self._runs = tuple(rule.run for rule in self.candidate_rules)
         self._passing = Verdict(tuple(rule.passing for rule in self.candidate_rules))
         self._across = tuple(
-            (place, rule) for place, rule in enumerate(self.candidate_rules) if rule.across
+            (place, rule, comparer(rule))
+            for place, rule in enumerate(self.candidate_rules)
+            if rule.across
         )
 
     def judge(self, candidate: object, *, history: Iterable[Mapping[str, object]] = ()) -> Verdict:
@@ -129,7 +131,9 @@ class Suite:
         pinned: Collection[int] = (),
     ) -> None:
         """Mark the candidates that are too alike."""
-        for place, rule in self._across:
+        for place, rule, apart in self._across:
+            if apart(candidates):
+                continue
             keyed = rule.keyed
             keys = [keyed(c) if is_record(c) else None for c in candidates]
             for index, key in enumerate(keys):

@@ -23,10 +23,15 @@ def _nothing(_: Params) -> None:
     """What the suite builds by itself: an expression reads fields, a judge is asked."""
 
 
+def _condition(value: object) -> object:
+    """condition"""
+    return value
+
+
 BUILT_IN: Mapping[str, RuleType] = {
     **rules.TYPES,
     EXPRESSION: RuleType(
-        EXPRESSION, _nothing, {"condition": Param(lambda v: v, required=True)}, whole_record=True
+        EXPRESSION, _nothing, {"condition": Param(_condition, required=True)}, whole_record=True
     ),
     **numeric.TYPES,
     **across.TYPES,

@@ -35,6 +35,7 @@ from executors.base import (
 from executors.config import ExecutorConfig, LocalConfig, ThreadsConfig
 from executors.launch import default_launcher
 from executors.parsl import ExecutorError, ParslExecutors
+from executors.pool import Pool
 
 pytestmark = pytest.mark.slow
 
@@ -432,6 +433,7 @@ def test_tasks_handed_over_but_not_begun_survive_the_executor(
     ahead = [fragile.begin(touching(name, wait=False)) for name in ("c", "d")]
     until(lambda: fragile.executors.load()["default"].queued == 2)
     pool = fragile.executors._pools["default"]
+    assert isinstance(pool, Pool)
     assert len(pool._flying) == 4
     interchange_lifeline(fragile).kill()
     assert [f.result(30).status for f in begun] == [TaskStatus.LOST] * 2

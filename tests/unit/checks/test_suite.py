@@ -233,3 +233,23 @@ def test_a_pinned_candidate_keeps_its_place_wherever_it_stands(size: int) -> Non
     failed = {place: one.findings[0].reason for place, one in enumerate(verdicts) if one.failed}
     said = f"repeats candidate {size - 2} of the batch to 10 decimals; expected another one"
     assert failed == {0: said, size - 1: said}
+
+
+@pytest.mark.parametrize("others", [0, 40], ids=["one by one", "by columns"])
+def test_pinned_candidates_that_are_alike_both_keep_their_places(others: int) -> None:
+    entry = {"type": "min_separation", "field": "x", "params": {"distance": 0.1}}
+    suite = compile_suite([entry], bounds={"x": (0, 1)})
+    batch = [{"x": 0.31}, {"x": 0.1}, {"x": 0.17}, {"x": 0.25}]  # each near the next by size
+    batch += [{"x": 2.0 + place} for place in range(others)]
+    verdicts = suite.judge_batch(batch, pinned=[1, 2])
+    failed = {place: one.findings[0].reason for place, one in enumerate(verdicts) if one.failed}
+    said = "closer than 0.1 to candidate 2 of the batch, in the unit cube; expected more distance"
+    assert failed == {3: said}  # not the first, which is near the fourth alone
+
+
+@pytest.mark.parametrize("others", [0, 40], ids=["one by one", "by columns"])
+def test_a_pinned_candidate_may_be_one_of_the_past(others: int) -> None:
+    suite = compile_suite([{"type": "distinct_from_history", "field": "x"}])
+    batch = [{"x": 1.0}, {"x": 2.0}, *({"x": 10.0 + place} for place in range(others))]
+    verdicts = suite.judge_batch(batch, history=[{"x": 1.0}, {"x": 2.0}], pinned=[1])
+    assert [place for place, one in enumerate(verdicts) if one.failed] == [0]
