@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from executors import nodes
 from executors.environment import THREAD_LIMITS, task_environment
 from executors.launch import default_launcher
 
-_LAUNCHERS = ("srun", "mpiexec", "own")
+_LAUNCHERS = ("auto", "srun", "mpiexec", "own")
 
 
 class Refused(ValueError):
@@ -107,7 +108,25 @@ def environment(
             "SLURM_TASKS_PER_NODE": each,
             "SLURM_OVERLAP": "1",  # for the srun that starts the launcher's daemons
         }
+        inner |= _where_daemons_go(inner, names)
     return inner
+
+
+def _where_daemons_go(env: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """What makes Open MPI start its daemons on our nodes.
+
+    It asks srun for as many as there are nodes besides its own, and names none: in a part of a job
+    they would come up on other nodes. Words for srun are a parameter of its launcher.
+    """
+    here = socket.gethostname().partition(".")[0]
+    others = [name for name in names if name != here]
+    if not others:
+        return {}
+    words = f"--nodes={len(others)} --nodelist={','.join(others)}"
+    found = {}
+    for variable in ("OMPI_MCA_plm_slurm_args", "PRTE_MCA_plm_slurm_args"):
+        found[variable] = f"{env.get(variable, '')} {words}".strip()
+    return found
 
 
 def _number(values: Mapping[str, str], name: str) -> int:
