@@ -10,12 +10,8 @@ import sys
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from executors.base import CommandWork, MpiWork, Work
-
-if TYPE_CHECKING:
-    from executors.config import MpiConfig
 
 
 def default_launcher(ranks: int) -> tuple[str, ...] | None:
@@ -32,18 +28,17 @@ def default_launcher(ranks: int) -> tuple[str, ...] | None:
 
 
 def step_launcher(
-    config: MpiConfig, ranks: int, nodes: int, own: Sequence[str] = ()
+    launcher: str, options: Sequence[str], ranks: int, nodes: int, own: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """The words that start ranks on whole nodes; ``own`` is the launcher a task brings.
 
     Which nodes these are is decided where the task starts, by :mod:`executors.step_main`.
     """
-    options = [word for option in config.launcher_options for word in ("--option", option)]
-    launcher = "own" if own else config.launcher
+    words = [word for option in options for word in ("--option", option)]
     script = str(Path(__file__).with_name("step_main.py"))
     return (
         sys.executable, script, "--nodes", str(nodes), "--ranks", str(ranks),
-        "--launcher", launcher, *options, "--", *own,
+        "--launcher", "own" if own else launcher, *words, "--", *own,
     )  # fmt: skip
 
 

@@ -1,14 +1,16 @@
 """The words before a program that runs on whole nodes of a Slurm job.
 
-``step_main.py --nodes K --ranks R --launcher srun|mpiexec|own (--option WORD)... -- PROGRAM``
+``step_main.py --nodes K --ranks R --launcher NAME (--option WORD)... -- PROGRAM``
 claims K nodes, starts PROGRAM on them and hands on its exit code, 128+n for a signal n. What
-PROGRAM prints passes through untouched. With ``own`` PROGRAM begins with a launcher of the task's;
-``{nodelist}`` and ``{hostlist}`` in it become ``n1,n2`` and ``n1:2,n2:2``. However a task ends, its
+PROGRAM prints passes through untouched. NAME is ``srun``, ``mpiexec``, ``auto`` for the first under
+which mpi4py gets a communicator of R ranks (tried once, then kept beside the claims), or ``own``:
+PROGRAM begins with a launcher of the task's, in which ``{nodelist}`` and ``{hostlist}`` become
+``n1,n2`` and ``n1:2,n2:2``. However a task ends, its
 nodes are given back only when nothing of it runs on them. A fault that is not PROGRAM's ends with
 ``REFUSED`` or ``LOST`` and says why in the file ``mpi-error-launcher.json``.
 
-``step_main.py --probe --nodes K --ranks R`` prints the first launcher under which mpi4py
-gets a communicator of R ranks, or what each of them said. Standard library only.
+``step_main.py --probe --nodes K --ranks R`` prints what ``auto`` would choose, or what each
+launcher said. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -41,7 +44,15 @@ PROBE_PATIENCE = 20.0
 _FOREVER = 1e8  # seconds
 _GRACE = 0.5  # seconds a launcher has to end by itself after SIGTERM, or after its steps
 _ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-_CANDIDATES = (("srun", "--mpi=pmi2"), ("srun", "--mpi=pmix"), ("mpiexec",))
+_CANDIDATES: tuple[tuple[str, ...], ...] = (
+    ("srun", "--mpi=pmi2"),
+    ("srun", "--mpi=pmix"),
+    ("mpiexec",),
+)
+
+
+class Told(Exception):
+    """We were told to end while launchers were tried; all of them have ended."""
 
 
 class Step:
@@ -52,6 +63,7 @@ class Step:
     ) -> None:
         """Start it. Raises ``OSError``. Signals that end us are taken by :meth:`wait` from now."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS | {signal.SIGCHLD})
+        self.told = False  # to end, by who started us
         me = os.getpid()
         self._child = subprocess.Popen(
             list(argv),
@@ -72,8 +84,10 @@ class Step:
                 self._end()
                 return LATE
             if seen is not None and seen.si_signo != signal.SIGCHLD:
+                self.told = True
                 self._end()
                 return TOLD
+        self.settle()
         return code if code >= 0 else 128 - code
 
     def _end(self) -> None:
@@ -96,33 +110,57 @@ class Step:
 def run(request: Request, allocation: nodes.Allocation) -> int:
     """Run the request on nodes of its own; the exit code to leave with."""
     with nodes.claim(allocation, request.nodes) as names:
+        request = _decided(request, allocation, names)
         argv = command(request, allocation.job, names)
         step = Step(argv, environment(os.environ, request, allocation.job, names))
         code = step.wait()
         if code == 0 and request.launcher == "srun":
             return code  # srun ends after its step
         _clear(step, allocation, names)
-        if code == TOLD or not (lost := nodes.set_aside_lost(allocation, names)):
+        if step.told or not (lost := nodes.set_aside_lost(allocation, names)):
             return code
     raise nodes.NodesError(f"node {', '.join(lost)}: out of reach, or taken from the job")
 
 
 def probe(request: Request, allocation: nodes.Allocation) -> int:
     """Print the first launcher that works; without one, say what each said."""
-    said = []
     with nodes.claim(allocation, request.nodes) as names:
-        for launcher, *options in _CANDIDATES:
-            program = _program(request.ranks)
-            test = Request(request.nodes, request.ranks, launcher, tuple(options), program)
-            code, answer = _attempt(test, allocation, names)
-            if code == TOLD:
-                return code
-            if code == 0:
-                print(launcher, *options)
-                return 0
-            said.append(f"{' '.join((launcher, *options))}: {answer or f'exit code {code}'}")
-    print(*said, sep="\n", file=sys.stderr)
-    return 1
+        words, said = _first_working(request, allocation, names)
+    print(*(words or said), sep=" " if words else "\n", file=sys.stdout if words else sys.stderr)
+    return 0 if words else 1
+
+
+def _decided(request: Request, allocation: nodes.Allocation, names: Sequence[str]) -> Request:
+    """The request with a launcher that works here, where it asks for one."""
+    if request.launcher != "auto":
+        return request
+    kept = allocation.folder / ".launcher"
+    try:
+        words = json.loads(kept.read_bytes())
+    except FileNotFoundError:
+        words, said = _first_working(request, allocation, names)
+        if not words:
+            what = f"no launcher gives mpi4py {request.ranks} ranks; name one"
+            raise Refused("\n".join((what, *said))) from None
+        half = kept.with_name(f".launcher.{os.getpid()}")
+        half.write_text(json.dumps(words))
+        half.replace(kept)
+    return replace(request, launcher=words[0], options=(*words[1:], *request.options))
+
+
+def _first_working(
+    request: Request, allocation: nodes.Allocation, names: Sequence[str]
+) -> tuple[tuple[str, ...], list[str]]:
+    """The first launcher under which ranks find each other, and what those before it said."""
+    said: list[str] = []
+    for words in _CANDIDATES:
+        options, program = (*words[1:], *request.options), _program(request.ranks)
+        test = replace(request, launcher=words[0], options=options, program=program)
+        answer = _attempt(test, allocation, names)
+        if answer is None:
+            return words, said
+        said.append(f"{' '.join(words)}: {answer}")
+    return (), said
 
 
 def _program(ranks: int) -> tuple[str, ...]:
@@ -133,21 +171,24 @@ def _program(ranks: int) -> tuple[str, ...]:
     return (sys.executable, "-m", "mpi4py", "-c", text)
 
 
-def _attempt(
-    request: Request, allocation: nodes.Allocation, names: Sequence[str]
-) -> tuple[int, str]:
-    """The exit code of a program on ``names``, and what it said."""
+def _attempt(request: Request, allocation: nodes.Allocation, names: Sequence[str]) -> str | None:
+    """Why a program did not run on ``names``, ``None`` when it did."""
     env = environment(os.environ, request, allocation.job, names)
     with tempfile.TemporaryFile() as output:
         try:
             step = Step(command(request, allocation.job, names), env, output)
         except (OSError, Refused) as error:
-            return REFUSED, str(error)
+            return str(error)
         code = step.wait(PROBE_PATIENCE)
         _clear(step, allocation, names)
+        if step.told:
+            raise Told
         output.seek(0)
         said = _gist(output.read().decode(errors="replace"))
-    return code, f"no end within {PROBE_PATIENCE:g} s; {said}" if code == LATE else said
+    if code == 0:
+        return None
+    why = f"no end within {PROBE_PATIENCE:g} s" if code == LATE else f"exit code {code}"
+    return f"{why}: {said}"
 
 
 def _gist(text: str) -> str:
@@ -160,9 +201,8 @@ def _clear(step: Step, allocation: nodes.Allocation, names: Sequence[str]) -> No
     """End all there is of a task.
 
     Its launchers come before the last of its steps, since they could start more of them; but a
-    step whose srun was killed takes seconds to end, so they first see their steps end.
+    step whose srun was killed takes seconds to end, so a launcher first sees its steps end.
     """
-    step.settle()
     nodes.cancel(allocation, names)
     step.settle()
     step.sweep()
@@ -191,6 +231,8 @@ def main() -> int:
         request = parse(sys.argv[1:])
         allocation = nodes.Allocation.from_environment(os.environ)
         return probe(request, allocation) if request.probe else run(request, allocation)
+    except Told:
+        return TOLD
     except Refused as error:
         return _failed(REFUSED, "error", str(error))
     except OSError as error:
