@@ -7,7 +7,7 @@ nothing. A candidate by itself, without a past, is always distinct.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -68,19 +68,23 @@ class Rounded:
     def apart(self, columns: Iterable[Sequence[object]]) -> bool:
         """Whether one field by itself tells every place from every other."""
         try:
-            return any(len(set(self._finite(values))) == len(values) for values in columns)
+            for values in columns:
+                if len(set(self._finite(values))) == len(values):
+                    return True
         except (OverflowError, ValueError):
-            return False
+            pass
+        return False
 
     def digests(self, columns: Sequence[Doubles]) -> Digests | None:
         """A number for each place, equal for equal places; ``None``: something is not finite."""
         import numpy as np
 
+        rounded = self._all(columns)
+        if not np.isfinite(rounded).all():
+            return None
         mixed = np.zeros(len(columns[0]), dtype=np.uint64)
-        for rounded in self._all(columns):
-            if not np.isfinite(rounded).all():
-                return None
-            mixed = (mixed ^ rounded.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        for bits in rounded.view(np.uint64):
+            mixed = (mixed ^ bits) * np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(29)
         return mixed
 
@@ -88,20 +92,22 @@ class Rounded:
         """Of each place the first place that is alike, itself where none is before it."""
         import numpy as np
 
-        rounded = list(self._all(columns))
+        rounded = self._all(columns)
         order = np.lexsort(rounded)  # stable: of places that are alike the first stays the first
         new = np.ones(len(order), dtype=np.bool_)
-        new[1:] = np.any([values[order[1:]] != values[order[:-1]] for values in rounded], axis=0)
+        new[1:] = np.any([row[order[1:]] != row[order[:-1]] for row in rounded], axis=0)
         firsts = np.empty_like(order)
         firsts[order] = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
-        return firsts.tolist()
+        found: list[int] = firsts.tolist()
+        return found
 
-    def _all(self, columns: Sequence[Doubles]) -> Iterator[Doubles]:
+    def _all(self, columns: Sequence[Doubles]) -> Doubles:
+        """The columns, rounded, one a row; no zero is negative."""
         import numpy as np
 
-        for values in columns:
-            with np.errstate(all="ignore"):
-                yield np.rint(values * self._scale) + 0.0  # no zero is negative
+        with np.errstate(all="ignore"):
+            rounded: Doubles = np.rint(np.array(columns) * self._scale)
+        return rounded + 0.0
 
     def _finite(self, values: Sequence[object]) -> list[Hashable]:
         """What tells each value apart, fast. Raises for a double that is not finite."""

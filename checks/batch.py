@@ -7,7 +7,6 @@ of each candidate is kept of what a rule compares; those that share one are comp
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -46,8 +45,8 @@ class Batch:
         self._columns = columns
         self._candidates = candidates
         self._codes = np.zeros((len(self._rules), len(columns)), dtype=np.uint8)
-        # By rule and candidate: the finding in full, or the place of the candidate it is too like.
-        self._spoken: list[dict[int, Finding | int]] = [{} for _ in self._rules]
+        self._spoken: list[dict[int, Finding]] = [{} for _ in self._rules]
+        self._earlier: dict[int, Repeats] = {}  # by rule
 
     def judge(
         self, history: Iterable[Mapping[str, object]], pinned: Collection[int] = ()
@@ -63,22 +62,24 @@ class Batch:
                 else:
                     found = self._alike(rule, suspects, pinned)
                 self._codes[place, list(found)] = _SPOKEN
-                self._spoken[place].update(found)
+                self._earlier[place] = found
         verdicts = [self._suite._passing] * len(self._columns)
+        findings = self._findings
         for index in np.flatnonzero(self._codes.any(axis=0)).tolist():
-            verdicts[index] = Verdict(partial(self._findings, index))
+            verdicts[index] = Verdict(findings, index)
         return verdicts
 
     def _findings(self, index: int) -> tuple[Finding, ...]:
         codes = self._codes[:, index].tolist()
         marks = [self._mark(place, index, code) for place, code in enumerate(codes)]
-        return self._suite._findings(self._candidates[index], marks)
+        return self._suite._findings((self._candidates[index], marks))
 
     def _mark(self, place: int, index: int, code: int) -> Mark:
         if code != _SPOKEN:
             return (None, Status.REJECT, Status.SKIPPED)[code]
-        said = self._spoken[place][index]
-        return (said,) if isinstance(said, int) else said
+        if place in self._earlier:
+            return (self._earlier[place][index],)
+        return self._spoken[place][index]
 
     def _by_blocks(self) -> list[list[Digests | None]]:
         """Judge by the rules that read one candidate; for the others, by rule, the digests."""
@@ -111,17 +112,19 @@ class Batch:
         if passes is None or (rule.gate is not None and gate is None):
             return False
         fine, sure = passes
-        codes = (~fine).astype(np.uint8)
+        codes = self._codes[place, start : start + len(block)]
+        codes[:] = ~fine
         if gate is not None:
             codes[~gate[0]] = _SKIPPED
             sure = gate[1] if sure is None else sure if gate[1] is None else sure & gate[1]
-        self._codes[place, start : start + len(block)] = codes
         if sure is not None:
             self._one_by_one(place, rule, (np.flatnonzero(~sure) + start).tolist())
         return True
 
     def _alike(self, rule: Rule, suspects: Sequence[int], pinned: Collection[int]) -> Repeats:
         """Which of the suspects are alike, by columns."""
+        if not suspects:
+            return {}
         assert rule.across is not None
         assert rule.across.rounded is not None
         order, kept = pinned_first(suspects, pinned)
@@ -166,7 +169,7 @@ def _suspects(digests: Sequence[Digests | None]) -> list[int] | None:
     joined = np.concatenate(known)
     ordered = np.sort(joined)
     shared = ordered[1:][ordered[1:] == ordered[:-1]]
-    return np.flatnonzero(np.isin(joined, shared)).tolist()
+    return np.flatnonzero(np.isin(joined, shared)).tolist() if len(shared) else []
 
 
 def _passes(rule: Rule, columns: Columns) -> _Answer | None:

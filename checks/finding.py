@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar, overload
+
+T = TypeVar("T")
 
 
 class Layer(StrEnum):
@@ -75,21 +78,30 @@ class Finding:
 class Verdict:
     """All findings on one candidate in one generation, in the order of the checks. Immutable.
 
-    Given a function, the findings are made when they are first asked for: of a large batch few
-    are ever read. The candidate must not be changed before.
+    Given a function and what to call it with, the findings are made when they are first asked
+    for: of a large batch few are ever read. The candidate must not be changed before.
     """
 
-    __slots__ = ("_made",)
+    __slots__ = ("_given", "_made")
+
+    @overload
+    def __init__(self, findings: tuple[Finding, ...] = ()) -> None: ...
+
+    @overload
+    def __init__(self, findings: Callable[[T], tuple[Finding, ...]], given: T) -> None: ...
 
     def __init__(
-        self, findings: tuple[Finding, ...] | Callable[[], tuple[Finding, ...]] = ()
-    ) -> None:
+        self, findings: tuple[Finding, ...] | Callable[[T], tuple[Finding, ...]] = (),
+        given: T | None = None,
+    ) -> None:  # fmt: skip
         self._made = findings
+        self._given = given
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         if not isinstance(self._made, tuple):
-            self._made = self._made()
+            self._made = self._made(self._given)  # type: ignore[arg-type]  # they fit: see above
+            self._given = None
         return self._made
 
     @property

@@ -90,10 +90,13 @@ class Rule:
         if self.across.past:
             found = (self.keyed(record) for record in history if isinstance(record, Mapping))
             past = {key for key in found if isinstance(key, tuple)}
+        if not pinned:
+            return self.across.repeats(keys, past, 0)
         order, kept = pinned_first(range(len(keys)), pinned)
-        found = self.across.repeats([keys[place] for place in order], past, kept)
+        repeats = self.across.repeats([keys[place] for place in order], past, kept)
         return {
-            order[at]: order[earlier] if earlier >= 0 else earlier for at, earlier in found.items()
+            order[at]: order[earlier] if earlier >= 0 else earlier
+            for at, earlier in repeats.items()
         }
 
     def _reason(self, record: Record) -> str:
@@ -122,8 +125,6 @@ class Rule:
 
 def pinned_first(places: Sequence[int], pinned: Collection[int]) -> tuple[Sequence[int], int]:
     """The places in the order in which they keep theirs, and how many of them are pinned."""
-    if not pinned:
-        return places, 0
     fixed = set(pinned)
     first = [place for place in places if place in fixed]
     return [*first, *(place for place in places if place not in fixed)], len(first)
@@ -182,16 +183,16 @@ def _conditional(value: Value) -> Callable[[Record], Mark]:
 
 
 def _of_one(name: str, test: Test) -> Callable[[Record], Mark]:
-    passes = test.passes
-    low, high = test.between or (math.inf, -math.inf)
+    passes, doubles = test.passes, test.between is not None
+    low, high = test.between or (math.nan, math.nan)
 
     def run(record: Record) -> Mark:
         try:
             value = record[name]
         except KeyError:
             return Status.REJECT
-        if type(value) is float and low <= value <= high:  # the usual case, without a call
-            return None
+        if doubles and type(value) is float:  # the usual case, without a call
+            return None if low <= value <= high else Status.REJECT
         return None if passes(value) else Status.REJECT
 
     return run

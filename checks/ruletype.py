@@ -40,7 +40,7 @@ class Test:
     ``passes`` answers for one value (of a record-scoped type: for the record); it may answer a
     text, the detail of a failure. ``detail`` says what is wrong with a value that did not pass.
     ``column`` answers for a column of doubles at once, ``texts`` for one of texts, exactly as
-    ``passes`` would one by one; a double in ``between``, ends included, passes.
+    ``passes`` would one by one; the doubles that pass are those ``between``, ends included.
     """
 
     __test__ = False  # no test class, whatever pytest thinks of its name

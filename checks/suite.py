@@ -8,7 +8,6 @@ columns; both say the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from checks.across import Bounds
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_SMALL = 24  # candidates that are judged faster one by one
+_SMALL = 64  # candidates that are judged faster one by one
 
 
 class SuiteError(ValueError):
@@ -75,12 +74,12 @@ class Suite:
             from checks.columns import Columns
 
             return Batch(self, Columns(_records(candidates)), candidates).judge(history, pinned)
-        marks = [self._marks(candidate) for candidate in candidates]
+        marks = self._marks(candidates)
         if self._across:
             self._compare(candidates, marks, tuple(history), pinned)
         return [
-            Verdict(partial(self._findings, candidate, row)) if any(row) else self._passing
-            for candidate, row in zip(candidates, marks, strict=True)
+            Verdict(self._findings, found) if any(found[1]) else self._passing
+            for found in zip(candidates, marks, strict=True)
         ]
 
     def judge_columns(
@@ -115,12 +114,17 @@ class Suite:
         }
         return Verdict(tuple(next(by_scope[rule.scope]) for rule in self.rules))
 
-    def _marks(self, candidate: object) -> list[Mark]:
-        if is_record(candidate):
-            return [run(candidate) for run in self._runs]
-        return [Status.REJECT] * len(self._runs)
+    def _marks(self, candidates: Sequence[object]) -> list[list[Mark]]:
+        """What each rule says of each candidate by itself."""
+        runs = self._runs
+        return [
+            [run(one) for run in runs] if is_record(one) else [Status.REJECT] * len(runs)
+            for one in candidates
+        ]
 
-    def _findings(self, candidate: object, marks: Sequence[Mark]) -> tuple[Finding, ...]:
+    def _findings(self, judged: tuple[object, Sequence[Mark]]) -> tuple[Finding, ...]:
+        """The findings for a candidate and its marks."""
+        candidate, marks = judged
         return _explained(self.candidate_rules, marks, candidate)
 
     def _compare(

@@ -79,11 +79,11 @@ def test_what_was_waived_passes_and_what_could_not_be_checked_does_not() -> None
 def test_findings_are_made_once_when_they_are_first_read() -> None:
     made: list[int] = []
 
-    def later() -> tuple[Finding, ...]:
+    def later(status: Status) -> tuple[Finding, ...]:
         made.append(1)
-        return (finding(Status.REJECT),)
+        return (finding(status),)
 
-    verdict = Verdict(later)
+    verdict = Verdict(later, Status.REJECT)
     assert made == []
     assert not verdict.overall_pass
     assert verdict == Verdict((finding(Status.REJECT),))
@@ -91,5 +91,5 @@ def test_findings_are_made_once_when_they_are_first_read() -> None:
 
 
 def test_a_verdict_survives_pickling_with_its_findings() -> None:
-    verdict = Verdict(lambda: (finding(Status.REJECT),))
+    verdict = Verdict(lambda status: (finding(status),), Status.REJECT)
     assert pickle.loads(pickle.dumps(verdict)) == verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -102,11 +103,11 @@ RECORDS = st.one_of(
 )
 
 
-def judged_one_by_one(records: list[object]) -> list[object]:
+def judged_one_by_one(records: list[object], pinned: Collection[int] = ()) -> list[object]:
     """The batch through the path for small batches, whatever its size."""
-    marks = [SUITE._marks(record) for record in records]
-    SUITE._compare(records, marks, HISTORY)
-    return [SUITE._findings(record, row) for record, row in zip(records, marks, strict=True)]
+    marks = SUITE._marks(records)
+    SUITE._compare(records, marks, HISTORY, pinned)
+    return [SUITE._findings(judged) for judged in zip(records, marks, strict=True)]
 
 
 @settings(deadline=None, max_examples=40)
@@ -120,6 +121,38 @@ def test_a_batch_by_columns_and_one_by_one_says_the_same_of_every_rule(
     plain = [record if isinstance(record, dict) else {} for record in records]
     by_column = Batch(SUITE, Columns(plain), records).judge(HISTORY)
     assert [verdict.findings for verdict in by_column] == judged_one_by_one(records)
+
+
+ALIKE = st.sampled_from([0.5, 0.5004, 0.5006, 0, 0.0, -0.0, -0.0004, 2, 2**53, 1e300, math.inf])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.fixed_dictionaries({"a": ALIKE, "b": ALIKE, "t": st.just("x")}), max_size=20),
+    st.sets(st.integers(0, 19)),
+)
+def test_candidates_that_are_alike_are_found_by_columns_as_one_by_one(
+    records: list[object], places: set[int]
+) -> None:
+    from checks.batch import Batch
+    from checks.columns import Columns
+
+    pinned = {place for place in places if place < len(records)}
+    by_column = Batch(SUITE, Columns(records), records).judge(HISTORY, pinned)  # type: ignore[arg-type]
+    assert [verdict.findings for verdict in by_column] == judged_one_by_one(records, pinned)
+
+
+def test_candidates_far_apart_in_a_batch_are_compared() -> None:
+    suite = compile_suite([{"type": "distinct", "field": ["a", "b"]}])
+    batch = [{"a": float(place), "b": 1.0} for place in range(20_000)]
+    batch[12_000] = batch[15_000] = batch[7]
+    failed = {
+        place: one.findings[0].reason
+        for place, one in enumerate(suite.judge_batch(batch, pinned=[15_000]))
+        if one.failed
+    }
+    said = "repeats candidate 15000 of the batch to 10 decimals; expected another one"
+    assert failed == {7: said, 12_000: said}
 
 
 @settings(deadline=None, max_examples=100)
