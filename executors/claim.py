@@ -2,7 +2,8 @@
 
 ``started.json`` says which process began the try; the very same file, completed, is renamed to
 ``result.json`` when it ended, so there is at any moment at most one of the two, and never half of
-a result. Standard library only.
+a result. It becomes ``abandoned.json`` instead where a try ended that nobody waited for any more.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from executors import processes
 from executors.base import TaskStatus
 
 STARTED, RESULT, CANCEL, CANDIDATE = "started.json", "result.json", "cancel", "candidate.json"
+ABANDONED = "abandoned.json"
 TAIL = 4096
 """Bytes of a log that travel with a result."""
 
@@ -38,12 +40,15 @@ class Outcome:
 class Claim:
     """The directory of one try, from its first moment to its result."""
 
-    def __init__(self, directory: str, candidate: object, files: dict[str, str]) -> None:
-        """Make the directory, say who works in it, write the inputs.
+    def __init__(
+        self, directory: str, candidate: object, files: dict[str, str], job: str = ""
+    ) -> None:
+        """Make the directory, say who works in it (within which Slurm job), write the inputs.
 
         Raises ``OSError``, and ``ValueError`` for a file that would lie elsewhere.
         """
         self.path = directory
+        self._over = False
         self._began = time.monotonic()
         try:
             os.mkdir(directory)  # noqa: PTH102 - one system call in the usual case
@@ -51,7 +56,7 @@ class Claim:
             Path(directory).mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             pass
-        self._head = b'{"owner":{%s,"time":%.3f}' % (_identity(), time.time())
+        self._head = b'{"owner":{%s,"time":%.3f}' % (_identity(job), time.time())
         self._fd = _create(f"{directory}/{STARTED}", self._head + b"}")
         os.close(_create(f"{directory}/{CANDIDATE}", json.dumps(candidate).encode()))
         for name, content in files.items():
@@ -72,6 +77,7 @@ class Claim:
 
     def finish(self, outcome: Outcome) -> bytes:
         """Write ``result.json`` and answer its bytes, whatever has become of the directory."""
+        self._over = True
         seconds = time.monotonic() - self._began
         body = self._body(outcome, seconds)
         try:
@@ -83,6 +89,18 @@ class Claim:
         finally:
             os.close(self._fd)
         return body
+
+    def abandon(self) -> None:
+        """Say that nothing of the try runs any more, and that it has no result.
+
+        May come at any moment, as a signal does; a try that has a result keeps it.
+        """
+        if self._over:
+            return
+        body = b'%s,"seconds":%.6f}' % (self._head, time.monotonic() - self._began)
+        with contextlib.suppress(OSError):
+            os.pwrite(self._fd, body, 0)
+            os.replace(f"{self.path}/{STARTED}", f"{self.path}/{ABANDONED}")  # noqa: PTH105
 
     def _rescue(self, outcome: Outcome, error: OSError, seconds: float) -> bytes:
         if outcome.status is TaskStatus.DONE:
@@ -136,12 +154,13 @@ def _create(path: str, content: bytes) -> int:
 
 
 @functools.cache
-def _identity() -> bytes:
+def _identity(job: str) -> bytes:
     """Which process this is, among all processes of all boots of all hosts; JSON's inside."""
     me = {
         "pid": os.getpid(),
         "start": processes.start_ticks(os.getpid()),
         "boot": processes.boot_id(),
         "host": socket.gethostname(),
+        "job": job,
     }
     return json.dumps(me).encode()[1:-1]

@@ -29,7 +29,7 @@ class Fleet:
         self._promised = dict.fromkeys(self._pools, 0)
         self._running = 0
         for pool in self._pools:
-            pool.on_change = self._pump
+            pool.crew.on_change = self._pump
 
     def units(self, task: Task) -> int:
         """See :meth:`executors.pool.Pool.units`."""
@@ -63,9 +63,6 @@ class Fleet:
             self._promised[pool] -= 1
             self._pump()
 
-    def started(self) -> None:
-        """Nothing is asked for before there is work."""
-
     async def close(self) -> None:
         """See :meth:`executors.pool.Pool.close`."""
         while self._waiting:
@@ -80,21 +77,21 @@ class Fleet:
     def _pump(self) -> None:
         """Hand out what room there is, and ask for pilots where there is work for more."""
         for pool in self._pools:
-            while self._waiting and pool.ready and self._promised[pool] < pool.workers:
+            while self._waiting and pool.crew.ready and self._promised[pool] < pool.workers:
                 self._promised[pool] += 1
                 turn = self._waiting.popleft()
                 if not turn.done():
                     turn.set_result(pool)
         if not self._waiting:
             return
-        coming = sum(pool.workers for pool in self._pools if pool.coming)
+        coming = sum(pool.workers for pool in self._pools if pool.crew.coming)
         for pool in self._pools:
             if coming >= len(self._waiting):
                 return
-            if pool.wake():
+            if pool.crew.wake():
                 coming += pool.workers
-        if not coming and not any(pool.ready for pool in self._pools):
-            why = next((pool.why for pool in self._pools if pool.why), "no pilot job can be had")
+        if not coming and not any(pool.crew.ready for pool in self._pools):
+            why = next(filter(None, (pool.crew.why for pool in self._pools)), "no pilot can be had")
             while self._waiting:
                 self._refuse(why)
 

@@ -45,11 +45,12 @@ def main() -> None:
     worker, number = map(int, sys.argv[-2:])
     sock = socket.socket(fileno=number)
     processes.become_subreaper()
+    job = os.environ.get("SLURM_JOB_ID", "")
     environment = task_environment(os.environ)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir("/")
-    guard = Guard(sock)
+    guard = Guard(sock, job)
     # A copy of our socket in some other child of the worker would keep it open after its death.
     signal.signal(signal.SIGTERM, lambda *_: guard.die())
     processes.die_with_parent(worker, signal.SIGTERM)
@@ -61,8 +62,10 @@ def main() -> None:
 class Guard:
     """Runs one try at a time; see the module."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, job: str) -> None:
         self._sock = sock
+        self._job = job  # of Slurm's, in which we are
+        self._abandon: Callable[[], None] = lambda: None
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -79,7 +82,10 @@ class Guard:
         request = json.loads(raw)
         self._deadline = time.monotonic() + request["walltime"]
         try:
-            self._claim = Claim(request["directory"], request["candidate"], request["files"])
+            self._claim = Claim(
+                request["directory"], request["candidate"], request["files"], self._job
+            )
+            self._abandon = self._claim.abandon
         except OSError as error:
             return _unclaimed(TaskStatus.LOST, f"cannot make the task's directory: {error}")
         except ValueError as error:
@@ -95,7 +101,8 @@ class Guard:
 
     def die(self) -> NoReturn:
         """Take everything below along; the worker is gone and nobody waits for an answer."""
-        processes.kill_descendants(os.getpid())
+        if processes.kill_descendants(os.getpid()):
+            self._abandon()
         os._exit(0)
 
     def _outcome(self, request: dict[str, Any], raw: bytes) -> Outcome:

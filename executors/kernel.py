@@ -12,8 +12,10 @@ import getpass
 import logging
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import zmq
@@ -29,17 +31,19 @@ from executors.sites import Around
 
 _log = logging.getLogger(__name__)
 _END = 5.0  # seconds an interchange may take to end
+_ANSWER = 20.0  # seconds an interchange may take to say how many workers there are
 
 
 class Site:
     """One executor of Parsl's that is running, with what is needed to watch and to end it.
 
     Of a provider it wants that ``cancel`` returns when the blocks are gone, ``exit_code`` of a
-    block that ended, and ``output_tail`` to say why.
+    block that ended, ``how`` and ``output_tail`` to say why, and ``why_lost`` for one that did not.
     """
 
     def __init__(self, executor: ParslExecutor) -> None:
         self.executor = executor
+        self.came_up = False  # a worker has said so
         self._ended = False
 
     def open_block(self) -> None:
@@ -47,7 +51,8 @@ class Site:
         executor = self.executor
         if isinstance(executor, HighThroughputExecutor) and not executor.scale_out_facade(1):
             said = [str(status.message) for status in executor.status_facade.values()]
-            raise RuntimeError(f"no worker pool: {'; '.join(said)}")
+            words = [one.removeprefix("Failed to start block 0: ") for one in said]
+            raise RuntimeError(f"no worker pool: {'; '.join(words)}")
 
     def waits(self) -> str:
         """Why its nodes are not there yet, in the scheduler's word; ``""`` once they are."""
@@ -72,13 +77,35 @@ class Site:
             return f"Parsl's interchange ended ({_how(interchange.returncode)})"
         provider = _provider(executor)
         if provider is not None and provider.exit_code() is not None:
-            what = "pilot job" if isinstance(provider, PilotProvider) else "worker pool"
+            what = "worker pool"
+            if isinstance(provider, PilotProvider):
+                what = f"pilot job {provider.job_id}"
             tail = provider.output_tail()[-1000:]
-            return f"the {what} ended ({provider.how()}): {tail}".strip()
+            return f"the {what} ended ({provider.how(self.came_up)}): {tail}".rstrip(": ")
         reader = executor._result_queue_thread
         if reader is not None and not reader.is_alive():
             return "Parsl's result thread ended"
         return None
+
+    def why_lost(self, host: str) -> str:
+        """What Slurm says of a worker that was lost (with ``host``), ``""`` for nothing.
+
+        Blocks; afterwards :meth:`broken` knows about a pilot job that has ended meanwhile.
+        """
+        provider = _provider(self.executor)
+        return "" if provider is None else provider.why_lost(host)
+
+    def workers(self) -> int | None:
+        """How many workers there are at the moment; None when nobody says. Blocks a little."""
+        executor = self.executor
+        if self._ended or not isinstance(executor, HighThroughputExecutor):
+            return None
+        try:
+            ask = executor.command_client.run
+            managers = ask("MANAGERS", timeout_s=_ANSWER)  # type: ignore[no-untyped-call]
+        except Exception:  # closed meanwhile, or too busy: Parsl then asks it nothing any more
+            return None
+        return sum(int(one["worker_count"]) for one in managers if one["active"])
 
     def end(self) -> None:
         """End workers and interchange and everything below them; idempotent, bounded."""
@@ -135,7 +162,8 @@ class Kernel:
             dfk.executors.pop(old.executor.label, None)
             self._generations[label] += 1
         name = sites.parsl_label(label, self._generations[label])
-        new = Site(sites.parsl_executor(label, name, self._configs[label], self._around))
+        around = self._around if old is None else self._around.without_lost_nodes(label)
+        new = Site(sites.parsl_executor(label, name, self._configs[label], around))
         self.sites[label] = new
         dfk.add_executors([new.executor])
         new.open_block()
@@ -173,11 +201,10 @@ class Kernel:
         """End every executor, then the kernel; idempotent."""
         self._closed = True
         dfk, self._dfk = self._dfk, None
-        for label, site in self.sites.items():
-            if dfk is not None:
-                _end(site)
-            else:
-                self.discard(label)  # there is no kernel yet that would close it
+        if dfk is not None:
+            _at_once([partial(_end, site) for site in self.sites.values()])
+        else:  # there is no kernel yet that would close them
+            _at_once([partial(self.discard, label) for label in self.sites])
         if dfk is not None and not dfk.cleanup_called:
             try:
                 dfk.cleanup()
@@ -194,6 +221,15 @@ def _provider(executor: ParslExecutor) -> ChildProvider | PilotProvider | None:
     """The provider that is ours; None for threads, and for one a function of the user's made."""
     found = getattr(executor, "provider", None)
     return found if isinstance(found, ChildProvider | PilotProvider) else None
+
+
+def _at_once(works: Sequence[Callable[[], None]]) -> None:
+    """All of these, side by side: each pilot job may take its time to leave."""
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def _end(site: Site) -> None:

@@ -2,8 +2,8 @@
 
 ``lifeline.py DRIVER_PID MODULE ARGS...`` runs MODULE as ``python -m`` would, in a child of its
 own; 0 stands for whatever started it, as on another machine. When the driver dies, however it
-dies, or when it tells us to end (SIGTERM), everything below is killed; when the child dies by
-itself, what it left behind is killed and its exit code handed on.
+dies, or when it tells us to end (SIGTERM), everything below is ended; when the child dies by
+itself, what it left behind is ended and its exit code handed on.
 Standard library only; started by file path, with the folder above as its only addition to the path.
 """
 
@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 _LOOK = 0.5  # seconds between two looks at who our parent is
+_LAST_WORDS = 1.0  # seconds for guards to kill their tasks and to say so
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def main() -> None:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
     status = _watch(driver, child, ends)
-    processes.kill_descendants(watcher)
+    processes.end_descendants(watcher, _LAST_WORDS)
     os._exit(status)
 
 

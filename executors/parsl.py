@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
-from executors import allocation
+from executors import allocation, pilots
 from executors.background import in_thread, start_in_thread
 from executors.base import Task, TaskResult, TaskStatus
 from executors.config import ExecutorConfig, SlurmConfig, capacity, pilot, too_long
@@ -55,6 +55,8 @@ class ParslExecutors:
         run = next(_runs)
         try:
             places = await in_thread(allocation.places, self._expanded)
+            if any(map(pilot, self._configs.values())):
+                await in_thread(pilots.end_leftovers, self._run_dir)
             parsl_dir = _fresh(self._run_dir / "parsl")
             around = Around(os.getpid(), self._run_dir, parsl_dir, places)
             self._kernel = Kernel(self._expanded, around)
@@ -74,9 +76,9 @@ class ParslExecutors:
                 )
                 for name in _names(label, config)
             ]
-            pool = self._pools[label] = pools[0] if len(pools) == 1 else Fleet(pools)
+            self._pools[label] = pools[0] if len(pools) == 1 else Fleet(pools)
             if pilot(config) is None:
-                pool.started()
+                pools[0].crew.started()
 
     async def run(self, task: Task) -> TaskResult:
         """One try of ``task``; see :class:`executors.base.Executor`.

@@ -25,6 +25,7 @@ POLL = 2.0
 """Seconds between two looks at a pilot job."""
 _GONE = 60.0  # seconds a cancelled job may take to leave
 _FORGOTTEN = 3  # looks in a row at a job Slurm does not know, before it counts as ended
+_SOON = 0.3  # seconds between two looks at a pilot that is being taken down
 _TAIL = 2000
 
 
@@ -53,11 +54,14 @@ class PilotProvider(LocalProvider):
         return self._id
 
     def submit(self, command: str, tasks_per_node: int, job_name: str = "block") -> str:  # noqa: ARG002
-        """Queue the pilot. Raises :class:`executors.slurm.SlurmError` with Slurm's words."""
+        """Queue the pilot. Raises :class:`executors.slurm.SlurmError` with Slurm's words.
+
+        A controller that does not answer is asked again for ``slurm.PATIENCE`` seconds.
+        """
         assert self.script_dir is not None  # the kernel names it before it starts anything
         folder = Path(self.script_dir).parent
         self._job = replace(self._job, command=command, folder=folder)
-        self._id = slurm.submit(script(self._job), folder=str(self._job.folder))
+        self._id = self._queue(script(self._job))
         self._watcher = threading.Thread(target=self._watch, name="pilot", daemon=True)
         self._watcher.start()
         return self._id
@@ -73,12 +77,16 @@ class PilotProvider(LocalProvider):
     def cancel(self, job_ids: Sequence[object]) -> list[bool]:
         """End the pilot; when this returns Slurm no longer runs it, or a minute has passed."""
         self._over.set()
-        if self._id:
+        deadline = time.monotonic() + _GONE
+        while self._id and not self._ended():
             try:
                 slurm.cancel([self._id])
-                self._wait_for_its_end()
-            except slurm.SlurmError as error:
+                self._wait_for_its_end(deadline)
+            except slurm.SlurmError as error:  # then the pools end by themselves, without a driver
                 _log.warning("pilot job %s: %s", self._id, error)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_SOON)
         return [True for _ in job_ids]
 
     def ends_at(self) -> float:
@@ -97,15 +105,29 @@ class PilotProvider(LocalProvider):
         """Something once the pilot has ended; None while it waits or runs."""
         return 1 if self._ended() else None
 
-    def how(self) -> str:
-        """Why it ended, in the words reports use."""
+    def how(self, came_up: bool) -> str:
+        """Why it ended, in the words reports use; ``came_up``: its workers once did."""
         seen = self._seen
         ending = None if seen is None else seen.ending
         if seen is None or ending is None:
             return "it is gone from the queue"
-        code = seen.exit_code.split(":")[0]
-        failed = ending is slurm.Ending.FAILED and code not in ("", "0")
+        code = seen.exit_code.split(":")[0] or "0"
+        if not came_up and ending in (slurm.Ending.FAILED, slurm.Ending.COMPLETED):
+            bad = slurm.Ending.BAD_ENVIRONMENT.value
+            return f"{bad}: exit code {code} before its workers came up"
+        failed = ending is slurm.Ending.FAILED and code != "0"
         return f"{ending.value}, exit code {code}" if failed else ending.value
+
+    def why_lost(self, host: str) -> str:
+        """What Slurm says of a worker that was lost, with its ``host`` if that is known.
+
+        A pilot that is just being taken down is waited for: then we know why.
+        """
+        deadline = time.monotonic() + _GONE
+        self._look()
+        while self._taken_down() and time.monotonic() < deadline and not self._over.wait(_SOON):
+            self._look()
+        return slurm.node_failure(self._id, host) if host and not self._ended() else ""
 
     def output_tail(self) -> str:
         """The end of what the pilot printed."""
@@ -117,18 +139,41 @@ class PilotProvider(LocalProvider):
         except OSError:
             return ""
 
+    def _queue(self, text: str) -> str:
+        """The new job's number."""
+        deadline = time.monotonic() + slurm.PATIENCE
+        unsure = False  # whether Slurm took a job without our learning of it
+        while True:
+            try:
+                taken = slurm.named(self._job.name) if unsure else {}
+                number = next(iter(taken), "") or slurm.submit(text, folder=str(self._job.folder))
+                break
+            except slurm.NoAnswerError as error:
+                _log.warning("%s: %s", self._job.name, error)
+                unsure = True
+                if time.monotonic() > deadline or self._over.wait(POLL):
+                    raise
+        if self._over.is_set():  # nobody wants it any more
+            slurm.cancel([number])
+            raise slurm.SlurmError("cancelled while it was submitted")
+        return number
+
+    def _taken_down(self) -> bool:
+        seen = self._seen
+        return seen is not None and not (seen.waits or seen.runs or self._ended())
+
     def _ended(self) -> bool:
         seen = self._seen
         return self._unknown >= _FORGOTTEN or (seen is not None and seen.ending is not None)
 
-    def _wait_for_its_end(self) -> None:
-        deadline = time.monotonic() + _GONE
+    def _wait_for_its_end(self, deadline: float) -> None:
         while time.monotonic() < deadline:
             found = slurm.job(self._id)
-            if found is None or found.ending is not None:
-                self._seen = found or self._seen
+            self._seen = found or self._seen
+            self._unknown = _FORGOTTEN if found is None else 0
+            if self._ended():
                 return
-            time.sleep(0.2)
+            time.sleep(_SOON)
 
     def _watch(self) -> None:
         while not self._ended() and not self._over.wait(POLL):
@@ -144,3 +189,24 @@ class PilotProvider(LocalProvider):
             self._unknown += 1
         else:
             self._seen, self._unknown = found, 0
+
+
+def end_leftovers(run_dir: Path) -> None:
+    """Cancel the pilots that earlier drivers of this run left, and wait until none runs.
+
+    What still waits in the queue would start to serve nobody. Bounded by a minute or so; a Slurm
+    that does not answer is none to wait for. Pilots alone: a driver's own job has a colon in its
+    name.
+    """
+    try:
+        named = slurm.named(slurm.job_prefix(run_dir))
+        left = [number for number, name in named.items() if ":" not in name]
+        if not left:
+            return
+        _log.warning("cancelling pilot jobs of an earlier driver: %s", ", ".join(left))
+        slurm.cancel(left)
+        deadline = time.monotonic() + _GONE
+        while time.monotonic() < deadline and not all(map(slurm.is_over, left)):
+            time.sleep(_SOON)
+    except slurm.SlurmError as error:
+        _log.warning("pilot jobs of an earlier driver: %s", error)

@@ -82,6 +82,15 @@ def signal_descendants(pid: int, number: int, spare: Collection[int] = ()) -> bo
     return alive
 
 
+def end_descendants(pid: int, grace: float) -> None:
+    """SIGTERM for everything below ``pid``, and ``grace`` seconds later SIGKILL for the rest."""
+    deadline = time.monotonic() + grace
+    if signal_descendants(pid, signal.SIGTERM):
+        while time.monotonic() < deadline and signal_descendants(pid, 0):
+            time.sleep(0.005)
+    kill_descendants(pid)
+
+
 def kill_descendants(pid: int, spare: Collection[int] = (), seconds: float = 3.0) -> bool:
     """SIGKILL everything below ``pid`` until nothing is left; whether that was reached in time."""
     return _kill_all(lambda: descendants(pid, spare), seconds)

@@ -17,7 +17,7 @@ from pathlib import Path
 from parsl.jobs.states import JobState, JobStatus
 from parsl.providers import LocalProvider
 
-from executors import processes
+from executors import processes, slurm
 
 _END = 5.0  # seconds a cancelled block may take to kill what is below it
 
@@ -36,12 +36,17 @@ def end_group(leader: subprocess.Popen[bytes], seconds: float) -> None:
 class ChildProvider(LocalProvider):
     """One block = one child process of the driver, in the folder above ``script_dir``."""
 
-    def __init__(self, prefix: Sequence[str] = (), env: Mapping[str, str] | None = None) -> None:
-        """``prefix`` are words before a block's command, ``env`` is added to its environment."""
+    def __init__(
+        self, prefix: Sequence[str] = (), env: Mapping[str, str] | None = None, job: str = ""
+    ) -> None:
+        """``prefix`` are words before a block's command, ``env`` is added to its environment.
+
+        ``job`` is the Slurm job on whose nodes the block runs, ``""`` when it is just here.
+        """
         super().__init__(  # type: ignore[no-untyped-call]
             nodes_per_block=1, init_blocks=1, min_blocks=0, max_blocks=1
         )
-        self._prefix, self._env = tuple(prefix), dict(env or {})
+        self._prefix, self._env, self._job = tuple(prefix), dict(env or {}), job
         self._blocks: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -83,7 +88,11 @@ class ChildProvider(LocalProvider):
         codes = [block.poll() for block in self._blocks.values()]
         return next((code for code in codes if code is not None), None)
 
-    def how(self) -> str:
+    def why_lost(self, host: str) -> str:
+        """What Slurm says of a host that fell silent, ``""`` for nothing."""
+        return slurm.node_failure(self._job, host) if self._job and host else ""
+
+    def how(self, came_up: bool) -> str:  # noqa: ARG002 - as asked of every provider
         """How the block that ended did."""
         code = self.exit_code() or 0
         signalled = code < 0 or code > 128

@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from parsl import Config
@@ -17,7 +17,7 @@ from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
 from parsl.executors.base import ParslExecutor
 from parsl.providers import LocalProvider
 
-from executors import lifeline
+from executors import lifeline, slurm
 from executors.allocation import Place
 from executors.config import (
     AllocationConfig,
@@ -56,6 +56,19 @@ class Around:
 
     def place(self, label: str) -> Place:
         return self.places.get(label, Place())
+
+    def without_lost_nodes(self, label: str) -> Around:
+        """The same, but for nodes of the driver's job that Slurm has lost. Asks Slurm.
+
+        Raises ``RuntimeError`` when none is left, and :class:`executors.slurm.SlurmError`.
+        """
+        place = self.place(label)
+        lost = slurm.unusable(place.job, place.names) if place.names else ()
+        names = tuple(name for name in place.names if name not in lost)
+        if lost and not names:
+            raise RuntimeError(f"all its nodes are lost: {', '.join(lost)}")
+        left = replace(place, names=names, count=len(names) or place.count)
+        return replace(self, places={**self.places, label: left})
 
 
 def parsl_config(configs: Mapping[str, ExecutorConfig], around: Around) -> Config:
@@ -146,8 +159,8 @@ def _allocation(
         "--kill-on-bad-exit=0", "--export=ALL", f"--job-name={POOL}-{name}",
     ]  # fmt: skip
     return _htex(
-        name, around, config.workers_per_node, ChildProvider(prefix), address=_address(config),
-        remote=True,
+        name, around, config.workers_per_node, ChildProvider(prefix, job=place.job),
+        address=_address(config), remote=True,
     )  # fmt: skip
 
 

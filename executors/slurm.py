@@ -19,6 +19,8 @@ from pathlib import Path
 
 TIMEOUT = 30.0
 """Seconds one command may take; a busy controller answers within some."""
+PATIENCE = 300.0
+"""Seconds that who wants to submit a job waits for a controller to answer again."""
 
 _ID = re.compile(r"[0-9]+")
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
@@ -26,6 +28,10 @@ _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 
 class SlurmError(RuntimeError):
     """A command of Slurm's failed; the text is what Slurm said."""
+
+
+class NoAnswerError(SlurmError):
+    """Slurm's controller did not answer: what was asked may have been done all the same."""
 
 
 class Ending(StrEnum):
@@ -38,6 +44,7 @@ class Ending(StrEnum):
     PREEMPTED = "preempted"
     OUT_OF_MEMORY = "out of memory"
     FAILED = "failed"
+    BAD_ENVIRONMENT = "bad environment"  # nothing of ours ever came up in it
 
 
 _ENDINGS: Mapping[str, Ending] = {
@@ -52,6 +59,14 @@ _ENDINGS: Mapping[str, Ending] = {
     "OUT_OF_MEMORY": Ending.OUT_OF_MEMORY,
     "FAILED": Ending.FAILED,
 }
+_NO_ANSWER = (
+    "Unable to contact slurm controller",
+    "timed out",
+    "Zero Bytes were transmitted",
+    "Connection refused",
+    "standby mode",
+    "not responding",
+)
 _OUT = ("down", "fail", "powered_down", "powering_down", "reboot")
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD")
 
@@ -74,6 +89,11 @@ class Job:
     def ending(self) -> Ending | None:
         """Why it ended, ``None`` while it has not."""
         return _ENDINGS.get(self.state)
+
+    @property
+    def runs(self) -> bool:
+        """Whether its processes may do their work: it neither waits nor is being taken down."""
+        return self.state in ("RUNNING", "SUSPENDED")
 
     @property
     def waits(self) -> bool:
@@ -117,6 +137,23 @@ def refusal(script: str, *, folder: str) -> str:
     except SlurmError as error:
         return str(error)
     return ""
+
+
+def is_over(number: str) -> bool:
+    """Whether nothing of a job runs any more; a lost node, or no Slurm to ask, leaves that open."""
+    try:
+        found = job(number)
+    except SlurmError:
+        return False
+    return found is None or found.ending not in (None, Ending.NODE_FAILURE)
+
+
+def named(prefix: str) -> dict[str, str]:
+    """Our jobs that wait or run and whose names begin so: id -> name. Raises SlurmError."""
+    form = ["--noheader", "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED", "--format=%i|%j"]
+    said = _call(["squeue", f"--user={os.getuid()}", *form])
+    listed = (line.strip().partition("|") for line in said.splitlines())
+    return {number: name for number, _, name in listed if name.startswith(prefix)}
 
 
 def cancel(jobs: Iterable[str], *, signal: str = "") -> None:
@@ -178,6 +215,16 @@ def unusable(number: str, names: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def node_failure(number: str, host: str) -> str:
+    """``node failure: HOST`` when Slurm has lost that node of a job, else ``""``."""
+    name = host.partition(".")[0]
+    try:
+        lost = unusable(number, [name])
+    except SlurmError:
+        return ""
+    return f"{Ending.NODE_FAILURE.value}: {name}" if lost else ""
+
+
 def fields(line: str) -> dict[str, str]:
     """``Key=value`` pairs of one line of ``scontrol --oneliner``; values may hold spaces."""
     found = list(_FIELD.finditer(line))
@@ -223,8 +270,10 @@ def _call(argv: Sequence[str], text: str = "") -> str:
     except FileNotFoundError:
         raise SlurmError(f"{argv[0]}: not found; is Slurm's module loaded?") from None
     except subprocess.TimeoutExpired:
-        raise SlurmError(f"{argv[0]}: no answer within {TIMEOUT:g} s") from None
+        raise NoAnswerError(f"{argv[0]}: no answer within {TIMEOUT:g} s") from None
     if done.returncode != 0:
         said = " ".join((done.stderr or done.stdout).split())
+        if any(words in said for words in _NO_ANSWER):
+            raise NoAnswerError(f"{argv[0]}: {said}")
         raise SlurmError(f"{argv[0]}: {said or f'exit code {done.returncode}'}")
     return done.stdout

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executors.base import PythonWork, Task, TaskResult, TaskStatus
+from executors.flight import Load
 
 Answering = Callable[[Mapping[str, Any]], Any]
 
@@ -40,6 +41,9 @@ class InlineExecutor:
         task.directory.mkdir(parents=True)
         (task.directory / "candidate.json").write_text(json.dumps(dict(task.candidate)))
         return answer
+
+    def load(self) -> Mapping[str, Load]:
+        return {"default": Load(workers=2, running=0, queued=0)}
 
     async def close(self) -> None:
         return None

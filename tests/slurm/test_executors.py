@@ -1,0 +1,396 @@
+"""Tasks in pilot jobs of a real Slurm: what is answered, and what breaks without costing more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import pytest
+
+from executors import adopt, open_executors
+from executors.base import CommandWork, PythonWork, Resources, Task, TaskResult, TaskStatus
+from executors.config import ExecutorConfig, SlurmConfig
+from executors.parsl import ParslExecutors
+from executors.slurm import job_prefix
+from minicluster import Minicluster, until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+_T = TypeVar("_T")
+SUPPORT = Path(__file__).parents[1] / "support"
+FOREVER = CommandWork(("sleep", "600"))
+PATIENCE = 120.0
+_numbers = count()
+
+
+class Running:
+    """Executors that are open, in a loop of a thread of their own."""
+
+    def __init__(self, cluster: Minicluster, configs: Mapping[str, ExecutorConfig], folder: Path):
+        self.cluster, self.folder = cluster, folder
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._context: AbstractAsyncContextManager[ParslExecutors] = open_executors(configs, folder)
+        self.executors = self.wait(self._context.__aenter__())
+
+    def wait(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
+    def begin(self, task: Task) -> Any:
+        return asyncio.run_coroutine_threadsafe(self.executors.run(task), self._loop)
+
+    def run(self, task: Task) -> TaskResult:
+        return self.wait(self.executors.run(task))
+
+    def close(self) -> None:
+        try:
+            self.wait(self._context.__aexit__(None, None, None))
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def task(
+        self,
+        work: CommandWork | str,
+        label: str = "pilot",
+        *,
+        walltime: float = 60.0,
+        **candidate: Any,
+    ) -> Task:
+        """A task of a directory of its own; a text is a function of tests/support/misbehave.py."""
+        name = f"t{next(_numbers)}"
+        return Task(
+            id=name,
+            directory=self.folder / "tasks" / name,
+            work=PythonWork(f"misbehave:{work}") if isinstance(work, str) else work,
+            resources=Resources(walltime=walltime),
+            candidate=candidate or {"x": 0.5},
+            executor=label,
+            import_path=(str(SUPPORT),),
+        )
+
+    def sleeping(self, label: str = "pilot", *, walltime: float = 60.0) -> tuple[Task, Any]:
+        """A task that is in the middle of its work."""
+        task = self.task(FOREVER, label, walltime=walltime)
+        future = self.begin(task)
+        until(lambda: future.done() or (task.directory / "started.json").exists(), "it began", 60)
+        return task, future
+
+    def pilots(self, label: str = "pilot") -> list[str]:
+        """The numbers of pilot jobs that wait or run."""
+        prefix = job_prefix(self.folder) + label
+        states = ("PENDING", "CONFIGURING", "RUNNING")
+        jobs = self.cluster.jobs().values()
+        return [job.id for job in jobs if job.name.startswith(prefix) and job.state in states]
+
+    def pilot(self) -> str:
+        (number,) = self.pilots()
+        return number
+
+
+def pilots(
+    *, nodes: int = 1, workers: int = 1, pilot: Mapping[str, object] | None = None, **more: object
+) -> SlurmConfig:
+    asks = {"walltime": "10m", "memory": "100M", **(pilot or {})}
+    return SlurmConfig.model_validate(
+        {
+            "kind": "slurm",
+            "nodes": nodes,
+            "workers_per_node": workers,
+            "address": "127.0.0.1",
+            "pilot": asks,
+            **more,
+        }
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _on_the_cluster(cluster: Minicluster) -> Iterator[None]:
+    """The driver's commands are for the private Slurm."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("SLURM")]:
+            patch.delenv(name)
+        patch.setenv("SLURM_CONF", cluster.env["SLURM_CONF"])
+        yield
+
+
+@contextmanager
+def running(cluster: Minicluster, folder: Path, **configs: ExecutorConfig) -> Iterator[Running]:
+    """Executors for the block; afterwards neither a job nor a process of theirs is left."""
+    opened = Running(cluster, configs, folder)
+    try:
+        yield opened
+    finally:
+        opened.close()
+    assert left(cluster, folder) == []
+
+
+def left(cluster: Minicluster, folder: Path) -> list[str]:
+    """What of the run in ``folder`` is in the queue, and processes that work below it."""
+    queued = cluster.run("squeue", "-h", "-o", "%i %j %T").stdout.splitlines()
+    jobs = [job for job in queued if job_prefix(folder) in job]
+    return jobs + [str(process) for process in psutil.process_iter() if _works_in(process, folder)]
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return process.cwd().startswith(str(folder)) and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def processes(line: str, folder: Path) -> list[psutil.Process]:
+    """Those below ``folder`` whose command line says so."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if line in " ".join(process.cmdline()) and _works_in(process, folder):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+# A pilot of two nodes with two workers each, shared by tests that leave it usable
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("run") / "it's a run"
+    with running(cluster, folder, pilot=pilots(nodes=2, workers=2)) as opened:
+        yield opened
+
+
+def test_nothing_is_submitted_before_there_is_work(shared: Running) -> None:
+    assert shared.pilots() == []
+
+
+def test_tasks_run_on_all_nodes_of_the_pilot(shared: Running, tmp_path: Path) -> None:
+    began = time.monotonic()
+    assert shared.run(shared.task("double")).value == {"y": 1.0}
+    assert time.monotonic() - began < 60
+    names = "abcd"
+    futures = [
+        shared.begin(shared.task("touches", folder=str(tmp_path), name=name, wait=True))
+        for name in names
+    ]
+    until(lambda: all((tmp_path / name).exists() for name in names), "four tasks run at once")
+    (tmp_path / "go").touch()
+    results = [future.result(PATIENCE) for future in futures]
+    assert [result.status for result in results] == [TaskStatus.DONE] * 4
+    assert len({result.host for result in results}) == (1 if shared.cluster.flat else 2)
+
+
+def test_a_worker_that_is_killed_loses_its_task_alone(shared: Running) -> None:
+    pilot = shared.pilot()
+    task, future = shared.sleeping()
+    _, other = shared.sleeping()
+    killed = time.monotonic()
+    _guard(task).parents()[0].kill()
+    result = future.result(PATIENCE)
+    assert result.status is TaskStatus.LOST
+    assert result.reason.startswith("WorkerLost: ")
+    assert 0 < result.seconds < 30
+    assert time.monotonic() - killed < 15
+    assert not other.done()
+    other.cancel()
+    assert shared.run(shared.task("double")).status is TaskStatus.DONE
+    assert shared.pilot() == pilot
+
+
+def test_a_pool_that_is_killed_loses_its_tasks_and_the_other_node_goes_on(
+    shared: Running,
+) -> None:
+    pilot = shared.pilot()
+    (first, lost), (_, kept) = two_on_different_nodes(shared)
+    _pool(first).kill()
+    result = lost.result(PATIENCE)
+    assert result.status is TaskStatus.LOST
+    assert "ManagerLost: " in result.reason
+    assert 0 < result.seconds < 60
+    assert not kept.done()
+    kept.cancel()
+    results = [shared.begin(shared.task("double")) for _ in range(10)]
+    assert {one.result(PATIENCE).status for one in results} == {TaskStatus.DONE}
+    assert shared.pilot() == pilot
+
+
+def two_on_different_nodes(shared: Running) -> list[tuple[Task, Any]]:
+    """Two tasks that sleep, each on another node; those that do not fit are cancelled."""
+    begun = [shared.sleeping() for _ in range(4)]
+    pools = [_pool(task).pid for task, _ in begun]
+    other = next(at for at, pool in enumerate(pools) if pool != pools[0])
+    for at, (_, future) in enumerate(begun):
+        if at not in (0, other):
+            future.cancel()
+    return [begun[0], begun[other]]
+
+
+def _guard(task: Task) -> psutil.Process:
+    owner = adopt._owner(task.directory)
+    assert owner is not None
+    return psutil.Process(owner["pid"])
+
+
+def _pool(task: Task) -> psutil.Process:
+    """The worker pool above a task."""
+    return _guard(task).parents()[1]
+
+
+def test_a_pilot_cancelled_in_mid_task_is_named_and_replaced(shared: Running) -> None:
+    task, future = shared.sleeping()
+    pilot = shared.pilot()
+    shared.cluster.run("scancel", pilot)
+    result = future.result(PATIENCE)
+    assert result.status is TaskStatus.LOST
+    assert result.reason.startswith(f"the pilot job {pilot} ended (cancelled): ")
+    assert "CANCELLED" in result.reason, "the end of the pilot's log"
+    assert 0 < result.seconds < 60
+    assert adopt.read_result(task.directory) is None
+    assert shared.run(shared.task("double")).status is TaskStatus.DONE
+    assert shared.pilot() != pilot
+
+
+def test_a_pilot_that_ends_while_nobody_needs_it_costs_nothing(shared: Running) -> None:
+    for _ in range(4):  # more often than an executor may break
+        assert shared.run(shared.task("double")).status is TaskStatus.DONE
+        shared.cluster.run("scancel", shared.pilot())
+        until(lambda: shared.pilots() == [], "the pilot is gone")
+        crew = shared.executors._pools["pilot"].crew  # type: ignore[union-attr]
+        until(lambda crew=crew: not crew.ready, "its end was seen")  # type: ignore[misc]
+        assert crew._failures == 0
+
+
+def test_a_pilot_at_its_time_limit_is_named(shared: Running) -> None:
+    _, future = shared.sleeping(walltime=500.0)
+    pilot = shared.pilot()
+    shared.cluster.run("scontrol", "update", f"jobid={pilot}", "EndTime=now+1")
+    result = future.result(PATIENCE)
+    assert result.status is TaskStatus.LOST
+    assert result.reason.startswith(f"the pilot job {pilot} ended (time limit): ")
+    assert "DUE TO TIME LIMIT" in result.reason
+
+
+def test_what_does_not_fit_into_the_rest_of_a_pilot_waits_for_the_next(shared: Running) -> None:
+    assert shared.run(shared.task("double")).status is TaskStatus.DONE
+    pilot = shared.pilot()
+    shared.cluster.run("scontrol", "update", f"jobid={pilot}", "EndTime=now+100")
+    crew = shared.executors._pools["pilot"].crew  # type: ignore[union-attr]
+    until(lambda: crew.ends_at() < time.time() + 100, "the new end is known")
+    assert shared.run(shared.task("double", walltime=60.0)).status is TaskStatus.DONE
+    assert shared.pilot() == pilot
+    assert shared.run(shared.task("double", walltime=300.0)).status is TaskStatus.DONE
+    assert shared.pilot() != pilot
+    assert crew._failures == 0
+
+
+def test_a_restarted_controller_costs_nothing(shared: Running) -> None:
+    assert shared.run(shared.task("double")).status is TaskStatus.DONE
+    pilot = shared.pilot()
+    _, future = shared.sleeping(walltime=8.0)
+    stop_controller(shared.cluster)
+    assert shared.run(shared.task("double")).status is TaskStatus.DONE
+    assert shared.cluster.control("up").returncode == 0
+    assert future.result(PATIENCE).status is TaskStatus.WALLTIME
+    assert shared.run(shared.task("double")).status is TaskStatus.DONE
+    assert shared.pilot() == pilot
+
+
+def stop_controller(cluster: Minicluster) -> None:
+    """As for a restart: it writes its state down first. ``cluster.control("up")`` starts it."""
+    controller = psutil.Process(cluster.pids()["slurmctld"])
+    controller.terminate()
+    controller.wait(30)
+
+
+def test_a_pilot_is_submitted_once_the_controller_answers_again(shared: Running) -> None:
+    if shared.pilots():
+        shared.cluster.run("scancel", shared.pilot())
+    crew = shared.executors._pools["pilot"].crew  # type: ignore[union-attr]
+    until(lambda: not shared.pilots() and not crew.ready, "there is no pilot")
+    stop_controller(shared.cluster)
+    future = shared.begin(shared.task("double"))
+    until(lambda: crew.coming, "it is asked for")
+    assert shared.cluster.control("up").returncode == 0
+    assert future.result(PATIENCE).status is TaskStatus.DONE
+    assert len(shared.pilots()) == 1
+
+
+# Pilots that never come up
+
+
+def test_a_refused_pilot_ends_with_slurms_own_words(cluster: Minicluster, tmp_path: Path) -> None:
+    refused = pilots(pilot={"partition": "nowhere"})
+    with running(cluster, tmp_path, pilot=refused) as opened:
+        result = opened.run(opened.task("double"))
+        assert result.status is TaskStatus.LOST
+        assert result.reason.startswith("the executor cannot start: no worker pool: sbatch: ")
+        assert result.reason.endswith("Invalid partition name specified")
+        assert opened.pilots() == []
+        again = [opened.run(opened.task("double")) for _ in range(4)]
+        assert {one.status for one in again} == {TaskStatus.LOST}
+        assert again[-1].reason == f"{result.reason}; given up after 3 times in a row"
+
+
+def test_a_bad_environment_is_named_with_what_it_printed(
+    cluster: Minicluster, tmp_path: Path
+) -> None:
+    broken = pilots(pilot={"worker_init": ["echo no such module >&2", "exit 3"]})
+    with running(cluster, tmp_path, pilot=broken) as opened:
+        result = opened.run(opened.task("double"))
+    assert result.status is TaskStatus.LOST
+    assert result.seconds == 0.0
+    assert "ended (bad environment: exit code 3 before its workers came up): " in result.reason
+    assert "no such module" in result.reason
+
+
+def test_a_pilot_in_the_queue_holds_up_nobody_else(cluster: Minicluster, tmp_path: Path) -> None:
+    held = pilots(pilot={"scheduler_options": ["--hold"]}, start_timeout="40s")
+    with running(cluster, tmp_path, held=held, free=pilots()) as opened:
+        waiting = opened.begin(opened.task("double", "held"))
+        until(lambda: opened.pilots("held"), "it is in the queue")
+        assert opened.run(opened.task("double", "free")).status is TaskStatus.DONE
+        load = opened.executors.load()
+        assert (load["held"].running, load["held"].queued) == (0, 1)
+        assert not waiting.done()
+        (number,) = opened.pilots("held")
+        cluster.run("scontrol", "release", number)
+        assert waiting.result(PATIENCE).status is TaskStatus.DONE
+
+
+def test_a_pilot_is_taken_out_of_the_queue_when_the_run_ends(
+    cluster: Minicluster, tmp_path: Path
+) -> None:
+    held = pilots(pilot={"scheduler_options": ["--hold"]})
+    with running(cluster, tmp_path, pilot=held) as opened:
+        waiting = opened.begin(opened.task("double"))
+        until(opened.pilots, "it is in the queue")
+    assert waiting.result(0.1).status is TaskStatus.CANCELLED
+
+
+def test_two_runs_at_once_on_one_cluster_do_not_meet(cluster: Minicluster, tmp_path: Path) -> None:
+    with running(cluster, tmp_path / "b", pilot=pilots()) as second:
+        with running(cluster, tmp_path / "a", pilot=pilots()) as first:
+            futures = [one.begin(one.task("double")) for one in (first, second)]
+            assert [one.result(PATIENCE).status for one in futures] == [TaskStatus.DONE] * 2
+        assert len(second.pilots()) == 1
+        assert second.run(second.task("double")).status is TaskStatus.DONE
+
+
+def test_closing_in_mid_task_leaves_nothing(cluster: Minicluster, tmp_path: Path) -> None:
+    with running(cluster, tmp_path, pilot=pilots()) as opened:
+        task, future = opened.sleeping()
+        began = time.monotonic()
+    assert time.monotonic() - began < 30
+    assert future.result(0.1).status is TaskStatus.CANCELLED
+    assert adopt.try_is_alive(task.directory) is False
