@@ -7,8 +7,8 @@ Everything heavy is imported by the command that needs it, so that help is there
 from __future__ import annotations
 
 import contextlib
-import itertools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,11 +22,14 @@ from campaign.clibase import (
     SET,
     STOPPED,
     USAGE,
+    default_run_dir,
     explain,
     fail,
     named_errors,
+    print_costs,
     print_json,
 )
+from campaign.jobcommands import cancel, submit
 from campaign.reportcommands import replay, report
 from campaign.rulecommands import check, rules
 
@@ -54,10 +57,20 @@ def main() -> None:
     help="Where the run is kept; by default runs/NAME-TIME.",
 )
 @click.option("--surrogate-only", is_flag=True, help="Contact no agent: the surrogate proposes.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Rehearse one round on this machine: submit nothing, simulate nothing unless "
+    "simulation.dry_run says how, and tell what a real run would cost.",
+)
 @SET
 @named_errors
 def run(
-    config: Path, run_dir: Path | None, surrogate_only: bool, overrides: tuple[str, ...]
+    config: Path,
+    run_dir: Path | None,
+    surrogate_only: bool,
+    dry_run: bool,
+    overrides: tuple[str, ...],
 ) -> None:
     """Run a campaign here and now, to its end.
 
@@ -68,6 +81,8 @@ def run(
 
     if surrogate_only:
         overrides = (*overrides, "agent=surrogate")
+    if dry_run:
+        _dry_run(config, run_dir, overrides)
     with head_start(config) as begun:
         from campaign.configfile import load_config
         from campaign.drive import creation
@@ -76,7 +91,7 @@ def run(
 
         loaded = load_config(config, overrides)
         require(loaded, begun)
-    directory = (run_dir or _default_run_dir(loaded.config.name)).absolute()
+    directory = (run_dir or default_run_dir(loaded.config.name)).absolute()
     rules = kept(loaded.expect)
     _drive(directory, creation(loaded.config, loaded.folder, rules, surrogate_only=surrogate_only))
 
@@ -97,7 +112,10 @@ def resume(run: Path) -> None:
 @JSON
 @named_errors
 def status(run: Path, as_json: bool) -> None:
-    """Tell how a run stands, from its ledger alone; it may be running."""
+    """Tell how a run stands, from its ledger, and what of it Slurm still holds.
+
+    Read only, from any machine that sees the files; the run may be running.
+    """
     from campaign.status import load, run_state
     from campaign.status import status as read_status
 
@@ -106,10 +124,16 @@ def status(run: Path, as_json: bool) -> None:
         return
     from rich.console import Console
 
+    from campaign.jobcommands import waiting_table
     from campaign.summary import summary
+    from campaign.waiting import look, standing
 
+    run = run.absolute()
     state, config = load(run)
-    Console().print(summary(config, state, run.absolute(), run_state(state, run)), crop=False)
+    queue = look(run, state, config)
+    how = standing(run_state(state, run), state, queue)
+    console = Console()
+    console.print(summary(config, state, run, how), *waiting_table(queue), crop=False)
 
 
 @main.command()
@@ -166,18 +190,28 @@ def init(directory: Path) -> None:
     click.echo(f"run it with: simgate run {directory}")
 
 
-def _default_run_dir(name: str) -> Path:
-    import time
+def _dry_run(config: Path, run_dir: Path | None, overrides: tuple[str, ...]) -> NoReturn:
+    from campaign.foresight import head_start
 
-    first = path = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for number in itertools.count(2):
-        if not path.exists():
-            break
-        path = first.with_name(f"{first.name}-{number}")
-    return path
+    with head_start(config) as begun:
+        from campaign.configfile import load_config
+        from campaign.drive import creation
+        from campaign.drycommand import announce, conclude, rehearse
+        from campaign.expectations import kept
+
+        loaded = load_config(config, overrides)
+        rehearsal = rehearse(loaded, begun)
+    name = loaded.config.name
+    directory = (run_dir or default_run_dir(f"{name}-dry")).absolute()
+    announce(loaded, rehearsal)
+    created = creation(rehearsal.run.config, loaded.folder, kept(loaded.expect), dry_run=True)
+    real = default_run_dir(name).absolute()
+    _drive(directory, created, lambda: conclude(loaded, rehearsal, real))
 
 
-def _drive(directory: Path, created: RunCreated | None) -> NoReturn:
+def _drive(
+    directory: Path, created: RunCreated | None, epilogue: Callable[[], None] = lambda: None
+) -> NoReturn:
     import asyncio
 
     from rich.console import Console
@@ -202,7 +236,10 @@ def _drive(directory: Path, created: RunCreated | None) -> NoReturn:
     with contextlib.suppress(OSError, SystemExit):
         how = (ending.outcome.value, ending.reason)
         console.print(summary(config, state, directory, how), crop=False)
-    if ending.outcome is JobOutcome.STOPPED:
+        epilogue()
+    if ending.outcome is JobOutcome.STOPPED and (ahead := state.slurm.ahead):
+        click.echo(f"Slurm job {ahead[-1]} goes on with it.")
+    elif ending.outcome is JobOutcome.STOPPED:
         click.echo(f"Go on with: simgate resume {directory}")
     codes = {JobOutcome.DONE: 0, JobOutcome.FAILED: FAILED, JobOutcome.STOPPED: STOPPED}
     sys.exit(codes[ending.outcome])
@@ -225,15 +262,12 @@ def _inspection_json(loaded: LoadedConfig, found: Inspection) -> dict[str, Any]:
 
 def _print_inspection(loaded: LoadedConfig, found: Inspection) -> None:
     click.echo(f"{loaded.config.name}: {loaded.path} can run")
-    click.echo(f"  {'':22}{'at least':>12}{'at most':>12}{'cap':>12}")
-    for cost in found.costs:
-        cap = "none" if cost.cap is None else f"{cost.cap:.4g}"
-        click.echo(f"  {cost.what:22}{cost.least:>12.4g}{cost.most:>12.4g}{cap:>12}")
-    for note in found.notes:
-        click.echo(f"  note: {note}")
+    print_costs(found)
 
 
 main.add_command(rules)
 main.add_command(check)
 main.add_command(report)
 main.add_command(replay)
+main.add_command(submit)
+main.add_command(cancel)

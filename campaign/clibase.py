@@ -5,15 +5,20 @@ Everything heavy is imported where it is needed, so that help is there at once.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sys
+import time
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from campaign.preflight import Inspection
 
 FAILED, USAGE, STOPPED = 1, 2, 75
 
@@ -69,8 +74,28 @@ def fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
+def default_run_dir(name: str) -> Path:
+    """Where a new run is kept when nobody says: a directory that is not there yet."""
+    first = path = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in itertools.count(2):
+        if not path.exists():
+            break
+        path = first.with_name(f"{first.name}-{number}")
+    return path
+
+
 def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_costs(found: Inspection) -> None:
+    """The worst-case bill, and what about it may surprise."""
+    click.echo(f"  {'':22}{'at least':>12}{'at most':>12}{'cap':>12}")
+    for cost in found.costs:
+        cap = "none" if cost.cap is None else f"{cost.cap:.4g}"
+        click.echo(f"  {cost.what:22}{cost.least:>12.4g}{cost.most:>12.4g}{cap:>12}")
+    for note in found.notes:
+        click.echo(f"  note: {note}")
 
 
 def percentage(_: click.Context, __: click.Parameter, value: float | None) -> float | None:

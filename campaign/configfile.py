@@ -36,6 +36,10 @@ class LoadedConfig:
         """A problem found later, for instance by a preflight, at its line of the file."""
         return Problem(dotted(loc), message, _line(self.lines, loc))
 
+    def overridden(self, loc: Loc) -> bool:
+        """Whether an override, and not the file, says what holds at a place."""
+        return self.lines.get(loc) == 0
+
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:
     """Read a file, or the ``campaign.yaml`` of a folder, and apply ``a.b=value`` overrides.

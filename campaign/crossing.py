@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from campaign.fields import duration_text
+from campaign.fields import duration_text, seconds_of
 from campaign.problems import Loc, choose_from, clip
 from campaign.template import RESERVED, unknown_placeholders
 from executors.base import KILL_GRACE
 from executors.config import STARTING
-from executors.units import parse_duration
 
 Found: TypeAlias = tuple[Loc, str]
 Plain: TypeAlias = Mapping[str, object]
@@ -24,6 +23,7 @@ _TAKEN = {
     "rationale": "what a rule calls the agent's reasons",
     "expect": "what a guard calls the verdict",
 }
+_STAND_IN: Loc = ("simulation", "dry_run")  # it runs here alone, on what there is
 
 
 def crossing(data: Plain) -> list[Found]:
@@ -53,6 +53,8 @@ def _tasks(data: Plain) -> Iterator[tuple[Loc, Plain]]:
             yield ("verifiers", index), task
     if simulation := _mapping(data, "simulation"):
         yield ("simulation",), simulation
+        if stand_in := _mapping(simulation, "dry_run"):
+            yield _STAND_IN, stand_in
 
 
 def _whole(value: object) -> int | None:
@@ -145,7 +147,7 @@ def _executors(data: Plain) -> Iterator[Found]:
             continue
         if label not in executors:
             yield (*loc, "executor"), f"no executor {clip(label)}; {choose_from(label, executors)}"
-        elif isinstance(executor := executors[label], Mapping):
+        elif loc != _STAND_IN and isinstance(executor := executors[label], Mapping):
             yield from _fits(loc, task, label, executor)
 
 
@@ -164,8 +166,8 @@ def _fits(loc: Loc, task: Plain, label: str, executor: Plain) -> Iterator[Found]
                         f"{task[key]} {key} on executor {label!r} of kind {kind}, whose tasks are "
                         "single processes; name an executor of kind mpi",
                     )
-    asks, walltime = executor.get("pilot"), _seconds(task.get("walltime"))
-    if isinstance(asks, Mapping) and walltime and (longest := _seconds(asks.get("walltime"))):
+    asks, walltime = executor.get("pilot"), seconds_of(task.get("walltime"))
+    if isinstance(asks, Mapping) and walltime and (longest := seconds_of(asks.get("walltime"))):
         needed = walltime + KILL_GRACE + STARTING
         if needed > longest:
             yield (
@@ -212,16 +214,6 @@ def _on_whole_nodes(loc: Loc, task: Plain, label: str, executor: Plain) -> Itera
             (*loc, "nodes"),
             f"{nodes} nodes on executor {label!r}, which has {there}; ask for at most {there}",
         )
-
-
-def _seconds(value: object) -> float:
-    """A duration as text or as seconds; 0 for what is none."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    try:
-        return parse_duration(value)
-    except ValueError:
-        return 0.0
 
 
 def _pilots(data: Plain) -> Iterator[Found]:

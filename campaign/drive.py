@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import platform
-import signal
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,15 +14,20 @@ from campaign.agents.base import Agent
 from campaign.agents.replay import load_recording
 from campaign.agents.surrogate import SurrogateAgent
 from campaign.asking import Asking
+from campaign.attend import attending
+from campaign.chain import Chain
+from campaign.clock import of_this_process
 from campaign.config import CampaignConfig, ReplayAgent
 from campaign.crash import cause
-from campaign.events import VERSION, JobEnded, JobStarted, RuleRecord, RunCreated, Signalled, text
+from campaign.dryrun import stand_in
+from campaign.events import VERSION, JobEnded, JobStarted, RuleRecord, RunCreated, text
 from campaign.expectations import compiled
 from campaign.gateconfig import observes
+from campaign.jobconfig import MARGIN, ChainConfig
 from campaign.judging import Layers, bounds
 from campaign.ledger import Ledger, LedgerError
 from campaign.loop import Ending, run_campaign
-from campaign.model import JobOutcome
+from campaign.model import JobOutcome, Mode
 from campaign.observations import goal
 from campaign.recorder import Listener, Recorder
 from campaign.render import Place
@@ -34,11 +36,10 @@ from campaign.space import Space
 from campaign.state import CampaignState, fold
 from campaign.status import config_of
 from campaign.stop import Stop
+from campaign.takeover import until_free
 from campaign.tasks import Runs, TaskRunner
 from campaign.verify import Verifiers
 from executors import ExecutorError, open_executors
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
 class RunDirError(Exception):
@@ -51,13 +52,15 @@ def creation(
     rules: Sequence[RuleRecord] = (),
     *,
     surrogate_only: bool = False,
+    dry_run: bool = False,
 ) -> RunCreated:
     """The first event of a new run; ``rules`` come from :func:`campaign.expectations.kept`."""
+    mode = Mode.SURROGATE_ONLY if surrogate_only else Mode.CAMPAIGN
     return RunCreated(
         version=VERSION,
         simgate=version("simgate"),
         name=config.name,
-        mode="surrogate_only" if surrogate_only else "campaign",
+        mode=(Mode.DRY_RUN if dry_run else mode).value,
         folder=str(folder),
         config=config.model_dump(mode="json"),
         rules=list(rules),
@@ -76,8 +79,10 @@ async def drive(
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunDirError(f"{run_dir}: cannot be made: {error.strerror}") from error
+    await until_free(run_dir)
     with Ledger(run_dir) as ledger:
         state = fold(ledger.recovered)
+        refuse_dry_run(state.run, run_dir)
         if created is not None and state.run is not None:
             raise RunDirError(f"{run_dir}: already holds a run; use simgate resume {run_dir}")
         recorder = Recorder(ledger, state, listeners)
@@ -90,12 +95,24 @@ async def drive(
         return ending, state
 
 
+def refuse_dry_run(run: RunCreated | None, run_dir: Path) -> None:
+    """Raise :class:`RunDirError` where a dry run lies: it never becomes, or holds, a real one."""
+    if run is not None and run.mode == Mode.DRY_RUN:
+        raise RunDirError(
+            f"{run_dir}: a dry run, which is not gone on with; start a run in another directory"
+        )
+
+
 async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     state = recorder.state
     config = config_of(state, run_dir)
     if (over := _over(state)) is not None:
         return over
     number = 1 if state.job is None else state.job.job + 1
+    limits = config.job.chain if config.job else ChainConfig()
+    stop = Stop(await of_this_process(config.job.margin if config.job else MARGIN))
+    chain = Chain(recorder, run_dir, limits, stop.clock)
+    await chain.claim()
     await recorder.record(
         JobStarted(
             job=number,
@@ -103,21 +120,25 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
             pid=os.getpid(),
             python=platform.python_version(),
             numpy=version("numpy"),
+            slurm=stop.clock.job,
         )
     )
     assert state.run is not None
     place = Place(Path(state.run.folder), run_dir, config.seed, config.executors)
-    stop = Stop()
-    try:
-        with _signals(stop, recorder, config.stop_grace):
+    async with attending(stop, chain, recorder, config.stop_grace) as attention:
+        try:
             async with open_executors(config.executors, run_dir) as executors:
                 ending = await run_campaign(assemble(config, place, executors, recorder, stop))
-    except ExecutorError as error:
-        ending = Ending(JobOutcome.FAILED, str(error))
-    except Exception as error:
-        await _say_why(recorder, number, cause(error))
-        raise
-    await recorder.record(JobEnded(job=number, outcome=ending.outcome.value, reason=ending.reason))
+        except ExecutorError as error:
+            ending = Ending(JobOutcome.FAILED, str(error))
+        except Exception as error:
+            await _say_why(recorder, number, cause(error))
+            await chain.withdraw("the job before it failed")
+            raise
+        await attention.rest()
+        ending = await chain.settle(ending, told=attention.told)
+        ended = JobEnded(job=number, outcome=ending.outcome.value, reason=ending.reason)
+        await recorder.record(ended)
     return ending
 
 
@@ -159,24 +180,5 @@ def assemble(
         agent = load_recording(place.folder / config.agent.file)
     asking = Asking(config, layers, agent or surrogate, surrogate, recorder, stop)
     tasks = TaskRunner(config, place, executors, recorder, stop)
-    return Campaign(asking, Verifiers(config, tasks, stop), tasks)
-
-
-@contextmanager
-def _signals(stop: Stop, recorder: Recorder, grace: float) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    told: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
-
-    def arrived(name: str) -> None:
-        first = not stop.signalled
-        stop.signal(name, grace)
-        if first:
-            told.add(loop.create_task(recorder.record(Signalled(signal=name, grace=grace))))
-
-    for number in SIGNALS:
-        loop.add_signal_handler(number, arrived, number.name)
-    try:
-        yield
-    finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
+    simulation = stand_in(config) if recorder.state.dry_run else config.simulation
+    return Campaign(asking, Verifiers(config, tasks, stop), tasks, simulation)

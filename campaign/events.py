@@ -37,7 +37,7 @@ class RunCreated(_Event, frozen=True, tag="run_created"):
     version: int
     simgate: str
     name: str
-    mode: str  # campaign | surrogate_only
+    mode: str  # campaign | surrogate_only | dry_run
     folder: str  # the campaign folder, absolute
     config: JsonObject
     rules: list[RuleRecord] = msgspec.field(default_factory=list)  # in the order they run

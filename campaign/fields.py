@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from campaign.problems import Loc, dotted
-from executors.units import Duration, format_duration
+from executors.units import Duration, format_duration, parse_duration
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
@@ -100,6 +100,16 @@ def only_json(arguments: object) -> object:
 def duration_text(seconds: float) -> str:
     """Seconds as text that reads back to exactly the same number."""
     return format_duration(seconds) if seconds % 1 == 0 else f"{Decimal(repr(seconds)):f}s"
+
+
+def seconds_of(value: object) -> float:
+    """A duration as text or as seconds; 0 for what is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    try:
+        return parse_duration(value)
+    except ValueError:
+        return 0.0
 
 
 # YAML has lists, frozen values have tuples; nothing else is converted.

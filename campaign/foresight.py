@@ -17,6 +17,7 @@ from executors.base import Json
 from executors.probe import Probe
 
 NAMED_BY = ("function", "reader")
+STANDS_IN = "dry_run"  # what no other run imports
 
 
 def head_start(config: Path) -> Probe:
@@ -37,5 +38,5 @@ def _functions(data: Json) -> Iterator[str]:
         for key, value in data.items():
             if key in NAMED_BY and isinstance(value, str) and ":" in value:
                 yield value
-            else:
+            elif key != STANDS_IN:
                 yield from _functions(value)

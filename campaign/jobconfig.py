@@ -54,6 +54,8 @@ def _option(word: str) -> str:
     """One word of sbatch that is not ours to say."""
     if not word.startswith("-") or word.strip("-") == "":
         raise ValueError(f"found {word!r}; an option begins with '-', for instance '--licenses=x'")
+    if any(one.isspace() for one in word.partition("=")[0]):
+        raise ValueError(f"found {word!r}; write an option and its value as '--name=value'")
     name = word.partition("=")[0].removeprefix("--") if word.startswith("--") else word[:2]
     name = _SHORT.get(name, name)
     if name in _OWN:

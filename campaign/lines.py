@@ -26,7 +26,14 @@ def line(event: events.Event, state: CampaignState) -> str:
     """
     match event:
         case events.JobStarted():
-            return f"job {event.job} on {event.host}, process {event.pid}"
+            slurm = f", Slurm job {event.slurm}" if event.slurm else ""
+            return f"job {event.job} on {event.host}, process {event.pid}{slurm}"
+        case events.Submitted():
+            if event.refused:
+                return f"Slurm took no job: {plain(event.refused)}"
+            return f"Slurm job {event.job} goes on with the run"
+        case events.Withdrawn():
+            return f"Slurm job {', '.join(event.jobs)} taken back: {plain(event.reason)}"
         case events.Signalled():
             return (
                 f"{event.signal} received: nothing new starts, running tasks have "

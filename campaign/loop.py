@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from campaign.events import Reverified, RoundEnded, SlotEnded
-from campaign.model import CampaignFailedError, Disposition, JobOutcome
+from campaign.model import NOT_SIMULATED, ONCE, CampaignFailedError, Disposition, JobOutcome
 from campaign.observations import best, incomplete, reached, unanswered
 from campaign.rounds import Campaign, run_round
 from campaign.stop import StoppedError
@@ -29,14 +29,23 @@ async def run_campaign(campaign: Campaign) -> Ending:
         reason = await _rounds(campaign)
     except StoppedError:
         if stop.outcome is not JobOutcome.DONE:
-            return Ending(stop.outcome, stop.reason)
+            return _stopped(campaign)
         reason = stop.reason
         await _close_open_round(campaign, reason)
     except CampaignFailedError as error:
         return Ending(JobOutcome.FAILED, " ".join(str(error).split()))
+    if campaign.simulation is None:
+        return Ending(JobOutcome.DONE, f"{reason}; {NOT_SIMULATED}")
     if best(campaign.asking.recorder.state, campaign.asking.config) is None:
         return Ending(JobOutcome.FAILED, f"{reason}; no simulation succeeded")
     return Ending(JobOutcome.DONE, reason)
+
+
+def _stopped(campaign: Campaign) -> Ending:
+    stop = campaign.asking.stop
+    if stop.outcome is JobOutcome.STOPPED and campaign.asking.recorder.state.dry_run:
+        return Ending(JobOutcome.FAILED, f"{stop.reason}; {ONCE}")
+    return Ending(stop.outcome, stop.reason)
 
 
 async def _rounds(campaign: Campaign) -> str:

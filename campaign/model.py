@@ -10,6 +10,16 @@ from campaign.trial import Trial
 from checks.finding import Finding
 
 SIMULATION = "simulation"
+NOT_SIMULATED = "not simulated: dry run"
+ONCE = "a dry run is not gone on with; start another one"
+
+
+class Mode(StrEnum):
+    """What a run is, from its first event to its last."""
+
+    CAMPAIGN = "campaign"
+    SURROGATE_ONLY = "surrogate_only"
+    DRY_RUN = "dry_run"
 
 
 class Disposition(StrEnum):

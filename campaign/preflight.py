@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from campaign.agents.replay import load_recording
 from campaign.config import CampaignConfig, CommandTask, MpiTask, ReplayAgent, TaskConfig
@@ -17,6 +18,9 @@ from campaign.template import RESERVED, TemplateError, placeholders, render, ren
 from executors.base import CommandWork, MpiWork
 from executors.launch import check_work, default_launcher
 from executors.probe import Probe
+
+Placed: TypeAlias = tuple[Loc, TaskConfig]
+"""A task with its place in the config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,28 @@ def inspect(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
 
     ``begun`` is a probe that may already import what the config names.
     """
+    return weigh(loaded, unusable(tuple(tasks(loaded.config)), loaded.folder, begun))
+
+
+def weigh(loaded: LoadedConfig, reasons: Mapping[str, str]) -> Inspection:
+    """Inspect, knowing by :func:`unusable` which functions cannot be imported."""
+    problems = faults(loaded, tuple(tasks(loaded.config)), reasons)
+    costs = tuple(_costs(loaded.config))
+    return Inspection(problems, (*_notes(costs), *_gate_notes(loaded.config)), costs)
+
+
+def faults(
+    loaded: LoadedConfig, those: Sequence[Placed], reasons: Mapping[str, str]
+) -> tuple[Problem, ...]:
+    """What is wrong with the agent, the caps and some tasks; for ``reasons`` see `unusable`."""
     config, folder = loaded.config, loaded.folder
     found = [
         *_agent_problems(config, folder),
-        *(one for loc, task in tasks(config) for one in _task_problems(loc, task, config, folder)),
-        *_import_problems(config, folder, begun),
-        *_cap_problems(config),
+        *(one for loc, task in those for one in _task_problems(loc, task, config, folder)),
+        *_import_problems(those, folder, reasons),
+        *_cap_problems(config, those),
     ]
-    costs = tuple(_costs(config))
-    problems = tuple(loaded.problem(loc, message) for loc, message in found)
-    return Inspection(problems, (*_notes(costs), *_gate_notes(config)), costs)
+    return tuple(loaded.problem(loc, message) for loc, message in found)
 
 
 def require(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
@@ -67,7 +83,7 @@ def require(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
     return found
 
 
-def tasks(config: CampaignConfig) -> Iterator[tuple[Loc, TaskConfig]]:
+def tasks(config: CampaignConfig) -> Iterator[Placed]:
     """Every task with its place in the config."""
     for index, verifier in enumerate(config.verifiers):
         yield ("verifiers", index), verifier
@@ -137,23 +153,30 @@ def _file_problems(loc: Loc, source: Path, names: Mapping[str, str]) -> Iterator
         yield loc, f"{source}: {error}"
 
 
-def _import_problems(
-    config: CampaignConfig, folder: Path, begun: Probe | None
-) -> Iterator[tuple[Loc, str]]:
-    """Import every function the tasks name, in a process of its own, as a worker would."""
-    named: list[tuple[Loc, str]] = []
-    for loc, task in tasks(config):
-        if not isinstance(task, CommandTask):
-            named.append(((*loc, "function"), task.function))
-        if task.output is not None and task.output.reader is not None:
-            named.append(((*loc, "output", "reader"), task.output.reader))
-    functions = sorted({function for _, function in named})
+def unusable(those: Sequence[Placed], folder: Path, begun: Probe | None) -> Mapping[str, str]:
+    """Import every function the tasks name, in a process of its own, as a worker would.
+
+    Those that cannot be used, with the reason.
+    """
+    functions = sorted({function for _, function in _functions(those)})
     if begun is not None and (begun.folder, *begun.names) == (str(folder), *functions):
-        reasons = begun.reasons()
-    else:
-        with Probe(functions, str(folder)) as probe:
-            reasons = probe.reasons()
-    for loc, function in named:
+        return begun.reasons()
+    with Probe(functions, str(folder)) as probe:
+        return probe.reasons()
+
+
+def _functions(those: Sequence[Placed]) -> Iterator[tuple[Loc, str]]:
+    for loc, task in those:
+        if not isinstance(task, CommandTask):
+            yield (*loc, "function"), task.function
+        if task.output is not None and task.output.reader is not None:
+            yield (*loc, "output", "reader"), task.output.reader
+
+
+def _import_problems(
+    those: Sequence[Placed], folder: Path, reasons: Mapping[str, str]
+) -> Iterator[tuple[Loc, str]]:
+    for loc, function in _functions(those):
         if function in reasons:
             yield (
                 loc,
@@ -161,10 +184,10 @@ def _import_problems(
             )
 
 
-def _cap_problems(config: CampaignConfig) -> Iterator[tuple[Loc, str]]:
+def _cap_problems(config: CampaignConfig, those: Sequence[Placed]) -> Iterator[tuple[Loc, str]]:
     """A cap below a single step lets nothing run at all."""
-    for loc, task in tasks(config):
-        names = ("node_hours",) if loc == ("simulation",) else ("node_hours", "verifier_node_hours")
+    for loc, task in those:
+        names = ("node_hours",) if loc[0] == "simulation" else ("node_hours", "verifier_node_hours")
         for name in names:
             cap, cost = config.budgets.cap(name), worst_case(task)
             if cap is not None and cost > cap.limit:

@@ -167,7 +167,13 @@ SECTIONS = (
         TaskFields,
     ),
     Section("Output", "simulation.output.", Output),
-    Section("Simulation: keys beside those of a task", "simulation.", SimulationFields),
+    Section(
+        "Simulation: keys beside those of a task",
+        "simulation.",
+        SimulationFields,
+        'simulation:\n  kind: python\n  function: "model:simulate"\n  walltime: 2h\n'
+        '  dry_run: {kind: python, function: "model:estimate", walltime: 1m}',
+    ),
     Section(
         "Guard",
         "simulation.guard.",

@@ -102,7 +102,8 @@ def _launcher(
 ) -> tuple[str, ...]:
     own = tuple(render(word, values) for word in spec.launcher or ())
     if isinstance(executor, MpiConfig):
-        return step_launcher(executor, spec.ranks, spec.nodes, own)
+        options = executor.launcher_options
+        return step_launcher(executor.launcher, options, spec.ranks, spec.nodes, own)
     if own:
         return own
     return default_launcher(spec.ranks) or ("mpiexec", "-n", str(spec.ranks))

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from campaign.asking import Asking
+from campaign.config import TaskConfig
 from campaign.events import RoundEnded, RoundStarted, SlotEnded
 from campaign.gate import Gate
 from campaign.gateconfig import iterations, policies
@@ -23,6 +24,7 @@ class Campaign:
     asking: Asking
     verifiers: Verifiers
     tasks: TaskRunner
+    simulation: TaskConfig | None  # None: a dry run, which simulates nothing
 
 
 async def run_round(campaign: Campaign, number: int) -> None:
@@ -68,8 +70,9 @@ async def _gate(campaign: Campaign, gate: Gate, number: int) -> None:
 
 
 async def _simulate(campaign: Campaign, slot: SlotEnded) -> None:
-    simulation = campaign.asking.config.simulation
-    job = Job(SIMULATION, simulation, slot.parameters, slot.round, slot.slot)
+    if campaign.simulation is None:
+        return
+    job = Job(SIMULATION, campaign.simulation, slot.parameters, slot.round, slot.slot)
     try:
         await campaign.tasks.run(job)
     except StoppedError:

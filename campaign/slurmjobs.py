@@ -19,7 +19,7 @@ class SlurmJobs:
     all: dict[str, Submitting] = field(default_factory=dict)
     ahead: list[str] = field(default_factory=list)  # submitted, not begun as far as is known
     refused: str = ""  # Slurm's words, when it did not take the last one
-    withdrawn: str = ""  # why the last one was taken back
+    withdrawn: str = ""  # why the last one was taken back, if nothing has happened since
     idle: int = 0
 
     def started(self, event: JobStarted) -> None:
@@ -42,6 +42,9 @@ class SlurmJobs:
     def taken_back(self, event: Withdrawn) -> None:
         self.withdrawn = event.reason
         self.ahead = [job for job in self.ahead if job not in event.jobs]
+
+    def ended(self) -> None:
+        self.withdrawn = ""
 
     def progressed(self) -> None:
         self.idle = 0

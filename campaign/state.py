@@ -15,7 +15,7 @@ from campaign.budget import Usage
 from campaign.contract import rejects
 from campaign.events import Entry
 from campaign.ledger import uncollected
-from campaign.model import SIMULATION, Disposition
+from campaign.model import SIMULATION, Disposition, Mode
 from campaign.slurmjobs import SlurmJobs
 from campaign.space import Point, content_hash
 
@@ -72,6 +72,11 @@ class CampaignState:
     points: dict[str, Point] = field(default_factory=dict)  # proposed, by content hash
     usage: Usage = field(default_factory=Usage)
     slurm: SlurmJobs = field(default_factory=SlurmJobs)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether it is a rehearsal: never gone on with, and no part of any campaign."""
+        return self.run is not None and self.run.mode == Mode.DRY_RUN
 
     def apply(self, entry: Entry) -> None:
         self.changed_at = entry.t
@@ -132,6 +137,7 @@ class CampaignState:
     @_apply.register
     def _(self, event: events.JobEnded) -> None:
         self.job_ended = event
+        self.slurm.ended()
 
     @_apply.register
     def _(self, event: events.RoundStarted) -> None:

@@ -4,9 +4,10 @@
 key                           meaning
 ============================  =====================================================================
 ``name``, ``run_dir``         the campaign's name; the run directory
-``mode``                      ``campaign`` or ``surrogate_only``
-``state``                     ``running``, ``done``, ``failed`` or ``stopped`` (resumable)
-``reason``                    why it ended, "" while it runs
+``mode``                      ``campaign``, ``surrogate_only`` or ``dry_run``
+``state``                     ``running``, ``done``, ``failed``, ``stopped`` (resumable) or
+                              ``queued`` (a Slurm job that goes on with it waits or starts)
+``reason``                    why it ended or why it waits, "" while it runs
 ``rounds``, ``rounds_max``    rounds that have ended; rounds configured
 ``dispositions``              number of slots by disposition, every name present
 ``best``                      ``candidate``, ``value``, ``round``, ``slot``, ``incomplete``
@@ -16,6 +17,10 @@ key                           meaning
 ``slots``                     every slot: ``round``, ``slot``, ``disposition``, ``generation``,
                               ``candidate``, ``value``, ``incomplete``, ``reason``
 ``tasks``                     ``running``, ``done``, ``failed`` (tries), ``seconds``
+``queued``                    jobs of the run that wait in Slurm's queue: ``job`` (Slurm's id),
+                              ``what`` (``driver`` or ``pilot``), ``state`` and ``reason`` (Slurm's
+                              own words), ``why`` (in ours), ``start`` (expected, "" unknown);
+                              null when Slurm does not say
 ``started``, ``updated``      seconds since the epoch: first and last event
 ============================  =====================================================================
 """
@@ -30,8 +35,10 @@ from campaign.configfile import config_from_mapping
 from campaign.events import RunCreated
 from campaign.ledger import LedgerError, created, read
 from campaign.lock import alive_holder
+from campaign.model import ONCE
 from campaign.observations import best, observations, unproven
 from campaign.state import CampaignState, fold
+from campaign.waiting import look, standing
 
 CAPS = ("node_hours", "verifier_node_hours", "generations")
 KILLED = "its driver ended without a word; resume goes on"
@@ -63,13 +70,18 @@ def run_state(state: CampaignState, run_dir: Path) -> tuple[str, str]:
     """``(state, reason)``: a job without an end is running if its driver lives, else stopped."""
     if state.job_ended is not None:
         return state.job_ended.outcome, state.job_ended.reason
-    return ("running", "") if alive_holder(run_dir) else ("stopped", KILLED)
+    if alive_holder(run_dir):
+        return "running", ""
+    if state.dry_run:
+        return "failed", f"its driver ended without a word; {ONCE}"
+    return "stopped", KILLED
 
 
 def status(run_dir: Path) -> dict[str, Any]:
     """Read a run from its ledger alone; it may be running."""
     state, config = load(run_dir)
-    name, reason = run_state(state, run_dir)
+    queue = look(run_dir, state, config)
+    name, reason = standing(run_state(state, run_dir), state, queue)
     return {
         "name": config.name,
         "run_dir": str(run_dir),
@@ -84,6 +96,7 @@ def status(run_dir: Path) -> dict[str, Any]:
         "budgets": _budgets(state, config),
         "slots": _slots(state, config),
         "tasks": _tasks(state),
+        "queued": queue.as_data(),
         "started": state.started_at,
         "updated": state.changed_at,
     }

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from campaign.clock import Clock
 from campaign.model import JobOutcome
 
 
@@ -17,10 +18,11 @@ class Stop:
     """The first request counts. After it nothing starts; what runs may finish within the grace.
 
     ``outcome`` says what the request makes of the job: ``STOPPED`` can be resumed, ``DONE`` is a
-    cap that ended the campaign, ``FAILED`` a policy that did.
+    cap that ended the campaign, ``FAILED`` a policy that did. ``clock`` tells when the job ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
         self.reason = ""
         self.outcome = JobOutcome.STOPPED
         self.requested = asyncio.Event()
@@ -47,10 +49,10 @@ class Stop:
         """A signal arrived: the first leaves running tasks ``grace`` seconds, the second none."""
         self._signals += 1
         if self._signals > 1:
-            self._cancel()
+            self.cut()
             return
         self.request(f"{name} received")
-        asyncio.get_running_loop().call_later(grace, self._cancel)
+        asyncio.get_running_loop().call_later(grace, self.cut)
 
     @contextmanager
     def cancels(self, task: asyncio.Task[object]) -> Iterator[None]:
@@ -63,7 +65,8 @@ class Stop:
         finally:
             self._running.discard(task)
 
-    def _cancel(self) -> None:
+    def cut(self) -> None:
+        """The grace is over: cancel what runs."""
         self._over = True
         for task in self._running:
             task.cancel()

@@ -12,7 +12,7 @@ from rich.text import Text
 from campaign.config import CampaignConfig
 from campaign.events import Judged, VerdictRecord
 from campaign.lines import number, plain, point_text
-from campaign.model import Disposition
+from campaign.model import NOT_SIMULATED, SIMULATION, Disposition
 from campaign.observations import best, reached, unproven
 from campaign.state import CampaignState
 from campaign.status import CAPS
@@ -95,9 +95,8 @@ def summary(
     config: CampaignConfig, state: CampaignState, run_dir: Path, how: tuple[str, str]
 ) -> RenderableType:
     """Everything a person wants to know at the end; ``how`` is the run's state and why."""
-    ending = Text.assemble(
-        (f"{config.name}: {how[0]}", "bold"), f" ({plain(how[1])})" if how[1] else ""
-    )
+    name = f"{config.name}, dry run" if state.dry_run else config.name
+    ending = Text.assemble((f"{name}: {how[0]}", "bold"), f" ({plain(how[1])})" if how[1] else "")
     gate = gate_table(state)
     return Group(
         Text(),
@@ -114,7 +113,9 @@ def summary(
 def _result(config: CampaignConfig, state: CampaignState) -> Text:
     found = best(state, config)
     if found is None:
-        return Text("Result: no simulation has succeeded")
+        tried = any(task == SIMULATION for task, _ in state.tasks)
+        rehearsed = state.dry_run and not tried
+        return Text(f"Result: {NOT_SIMULATED if rehearsed else 'no simulation has succeeded'}")
     objective = config.objective
     text = Text.assemble(
         "Result: ",
@@ -122,6 +123,8 @@ def _result(config: CampaignConfig, state: CampaignState) -> Text:
         f" at {point_text(found.slot.parameters)}",
         f" (round {found.round}, slot {found.slot.slot}, {found.slot.disposition})",
     )
+    if state.dry_run:
+        text.append("; by simulation.dry_run, not the simulation", style="yellow")
     if objective.target is not None:
         hit = "reached" if reached(state, config) else "NOT reached"
         text.append(f"; target {objective.target:g} ± {objective.tolerance:g} {hit}")

@@ -180,11 +180,19 @@ class Guard(Model):
     )
 
 
+StandIn: TypeAlias = Annotated[PythonTask | MpiTask | CommandTask, Field(discriminator="kind")]
+
+
 class SimulationFields(Model):
-    """The simulation is a task that may have a guard; the keys of a task stand beside it."""
+    """The simulation is a task, whose keys stand beside these."""
 
     guard: Guard | None = Field(
         default=None, description="What a candidate must meet at the last moment. None by default."
+    )
+    dry_run: StandIn | None = Field(
+        default=None,
+        description="A cheap task that takes the simulation's place in `simgate run --dry-run`, "
+        "on this machine alone. By default a dry run simulates nothing.",
     )
 
 

@@ -8,6 +8,7 @@ task's own ``retries``.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -27,8 +28,10 @@ from campaign.render import Place, build_task
 from campaign.space import Point, content_hash
 from campaign.state import CampaignState, TaskState
 from campaign.stop import Stop, StoppedError
-from executors.adopt import ask_to_end, make_sure_it_ended, read_result, was_started
+from campaign.turns import Turns
+from executors.adopt import abandoned_after, ask_to_end, read_result, see_ended, was_started
 from executors.base import KILL_GRACE, Task, TaskResult, TaskStatus
+from executors.flight import Load
 
 ADOPTION = 30.0  # seconds: what outlives its driver has this long to end by itself
 KILLED = "the driver ended while it ran"
@@ -38,6 +41,8 @@ class Runs(Protocol):
     """What of an executor the campaign needs."""
 
     async def run(self, task: Task) -> TaskResult: ...
+
+    def load(self) -> Mapping[str, Load]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class TaskRunner:
         self._executors = executors
         self._recorder = recorder
         self._stop = stop
+        self._turns = Turns(config.executors, executors.load, stop.clock)
+        self._late = False  # the job's end stopped the run
         self._held: defaultdict[str, float] = defaultdict(float)  # on its way to the ledger
         self._holds = 0
         self._spent = ""  # the cap that stopped the run
@@ -102,10 +109,19 @@ class TaskRunner:
     async def settle_open_tries(self) -> None:
         """End the tries an earlier driver left open: adopt what they wrote, or count them as lost.
 
-        A try whose process is still alive is waited for, and killed after ``ADOPTION`` seconds.
+        A try whose process is still alive is waited for, and killed after ``ADOPTION`` seconds;
+        on another host it is asked to end, and waited for as :func:`see_ended` says.
         """
-        left = [task for task in self._state.tasks.values() if task.open is not None]
-        await asyncio.gather(*(self._settle(task) for task in left))
+        left = {
+            self._place.directory(one.task, one.candidate, one.attempt): (one, task.opened_at)
+            for task in self._state.tasks.values()
+            if (one := task.open) is not None
+        }
+        began = await asyncio.to_thread(_begun, left)
+        await asyncio.to_thread(see_ended, began, ADOPTION)
+        for directory, (started, opened_at) in left.items():
+            since = opened_at if directory in began else math.inf
+            await self._settle(started, directory, since)
 
     @property
     def _state(self) -> CampaignState:
@@ -114,15 +130,11 @@ class TaskRunner:
     def _contract(self, task: str) -> Contract:
         return self._simulation_contract if task == SIMULATION else verifier_contract
 
-    async def _settle(self, task: TaskState) -> None:
-        started = task.open
-        assert started is not None
-        directory = self._place.directory(started.task, started.candidate, started.attempt)
-        began = await asyncio.to_thread(_ended, directory)
+    async def _settle(self, started: TaskStarted, directory: Path, since: float) -> None:
         result = read_result(directory)
         if result is None:
-            # Nobody saw it end: if it ran, it was from its start until now at the longest.
-            ran = max(0.0, time.time() - task.opened_at) if began else 0.0
+            # Unless its guard said when it ended, it ran from its start until now at the longest.
+            ran = abandoned_after(directory) or max(0.0, time.time() - since)
             ran = min(ran, started.reserved * 3600 / started.nodes)
             result = TaskResult(TaskStatus.CANCELLED, reason=KILLED, seconds=ran)
         adopted = result.status is not TaskStatus.CANCELLED
@@ -132,7 +144,7 @@ class TaskRunner:
     async def _attempt(self, job: Job, candidate: str) -> TaskEnded:
         cost = worst_case(job.spec)
         wanted = dict.fromkeys(job.caps, cost)
-        await self._wait_for_room(wanted)
+        await self._wait_for_room(job, wanted)
         known = self._state.tasks.get((job.name, candidate), TaskState())
         started = TaskStarted(
             task=job.name,
@@ -146,11 +158,12 @@ class TaskRunner:
         task = self._build(job, started.attempt)
         self._in_flight += 1
         try:
-            with self._holding(wanted):
-                await self._recorder.record(started)
-            result = _held_to(self._contract(job.name), await self._execute(task, job.caps))
-            ended = _ending(started, result)
-            await self._recorder.record(ended)
+            with self._turns.taking(job.spec):
+                with self._holding(wanted):
+                    await self._recorder.record(started)
+                result = _held_to(self._contract(job.name), await self._execute(task, job.caps))
+                ended = _ending(started, result)
+                await self._recorder.record(ended)
         finally:
             self._in_flight -= 1
             self._settled.set()
@@ -183,32 +196,48 @@ class TaskRunner:
         seconds = min(seconds, task.resources.walltime + KILL_GRACE)  # it may have waited long
         return TaskResult(TaskStatus.CANCELLED, reason=self._stop.reason, seconds=seconds)
 
-    async def _wait_for_room(self, wanted: Mapping[str, float]) -> None:
-        """Return once the worst case fits under every cap; what runs now may yet free some."""
+    async def _wait_for_room(self, job: Job, wanted: Mapping[str, float]) -> None:
+        """Return once the worst case fits under every cap, and the try into the rest of the job.
+
+        What runs now may yet free some of a cap, or a worker.
+        """
         while True:
             if not self._may_start(wanted):
                 raise StoppedError(self._stop.reason)
             whole = {cap: amount + self._held[cap] for cap, amount in wanted.items()}
             blocked = blocking(self._state.usage, self._budgets, whole)
-            if blocked is None:
+            if blocked is None and self._turns.may_start(job.spec):
                 return
+            if self._in_flight == 0 and blocked is None:
+                await self._stop.clock.be_sure()
+                if self._turns.may_start(job.spec):
+                    continue
             if self._in_flight == 0:
-                self._end_by(blocked)
+                self._end_by(blocked, job)
                 raise StoppedError(self._stop.reason)
             self._settled.clear()
             await self._settled.wait()
 
     def _may_start(self, caps: Collection[str]) -> bool:
-        """Whether a task that draws on ``caps`` may start; a spent cap stops only what needs it."""
+        """Whether a task that draws on ``caps`` may start.
+
+        A spent cap stops only what needs it, and the job's end what would not end in time.
+        """
         if not self._stop.requested.is_set():
             return True
-        return bool(self._spent) and self._spent not in caps and not self._stop.signalled
+        spared = self._late or (self._spent and self._spent not in caps)
+        return bool(spared) and not self._stop.signalled
 
-    def _end_by(self, blocked: Exhausted) -> None:
-        if not self._stop.requested.is_set():
-            self._spent = blocked.cap
-        outcome = JobOutcome.STOPPED if blocked.per == "job" else JobOutcome.DONE
-        self._stop.request(str(blocked), outcome)
+    def _end_by(self, blocked: Exhausted | None, job: Job) -> None:
+        """End the run by a cap; without one, by the end of the job it is in."""
+        first = not self._stop.requested.is_set()
+        if blocked is None:
+            self._late = self._late or first
+            self._stop.request(self._turns.why_not(job.name, job.spec))
+        else:
+            self._spent = blocked.cap if first else self._spent
+            done = blocked.per == "campaign"
+            self._stop.request(str(blocked), JobOutcome.DONE if done else JobOutcome.STOPPED)
         self._settled.set()
 
     @contextmanager
@@ -227,12 +256,9 @@ class TaskRunner:
                 self._held.clear()  # sums of floats leave a rest; what nothing holds is nothing
 
 
-def _ended(directory: Path) -> bool:
-    """Return when nobody works on a try of an earlier driver, or ever will; whether it ran."""
-    if not was_started(directory) and not ask_to_end(directory):
-        return False
-    make_sure_it_ended(directory, ADOPTION)
-    return True
+def _begun(directories: Collection[Path]) -> list[Path]:
+    """Those of an earlier driver's tries that a worker began; no worker will begin the others."""
+    return [one for one in directories if was_started(one) or ask_to_end(one)]
 
 
 def _final(known: TaskState, spec: TaskConfig) -> TaskEnded | None:

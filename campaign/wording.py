@@ -81,6 +81,8 @@ def _place(detail: ErrorDetails) -> Loc:
         loc.pop()
     if loc and _KIND_AT.get(str(loc[0]), len(loc)) < len(loc):
         del loc[_KIND_AT[str(loc[0])]]
+    if loc[:2] == ["simulation", "dry_run"]:
+        del loc[2:3]
     if detail["type"].startswith("union_tag"):
         loc.append(detail["ctx"]["discriminator"].strip("'"))
     return tuple(loc)

@@ -201,7 +201,7 @@ def test_overrides_are_yaml_at_dotted_places() -> None:
             "simulation.waltime=3s",
             "simulation.waltime: no such key; did you mean 'walltime'? known: 'ranks', 'nodes', "
             "'walltime', 'retries', 'retry_on', 'executor', 'env', 'output', 'kind', 'function', "
-            "'arguments', 'launcher', 'guard'",
+            "'arguments', 'launcher', 'guard', 'dry_run'",
         ),
         (
             "budget.node_hours=3",
