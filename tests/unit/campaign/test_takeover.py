@@ -1,4 +1,4 @@
-"""A driver that Slurm killed on another host keeps nobody waiting; one that lives keeps its lock."""
+"""A driver Slurm killed on another host keeps nobody waiting; one that lives keeps its lock."""
 
 from __future__ import annotations
 
