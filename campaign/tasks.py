@@ -191,7 +191,10 @@ class TaskRunner:
             raise
         finished = read_result(task.directory) if running.cancelled() else running.result()
         if finished is not None:
-            return finished
+            # What ends a Slurm job signals everything in it: the workers may be gone before us.
+            ended = finished.status is TaskStatus.LOST and self._stop.signalled
+            cancelled = replace(finished, status=TaskStatus.CANCELLED, reason=self._stop.reason)
+            return cancelled if ended else finished
         seconds = time.monotonic() - began if was_started(task.directory) else 0.0
         seconds = min(seconds, task.resources.walltime + KILL_GRACE)  # it may have waited long
         return TaskResult(TaskStatus.CANCELLED, reason=self._stop.reason, seconds=seconds)

@@ -64,6 +64,8 @@ def outcome(request: dict[str, Any], code: int, claim: Claim) -> Outcome:
     """What the end of a program with exit ``code`` means under its output contract."""
     if request["kind"] == "mpi":
         return _mpi_outcome(code, claim)
+    if (reported := _reported(code, claim, "launcher")) is not None:  # not the program's fault
+        return reported
     output = request["output"]
     mapped = output.get("exit_codes")
     if mapped is not None:
@@ -107,17 +109,23 @@ def _answer(path: Path, code: int, claim: Claim) -> Outcome:
 
 
 def _mpi_outcome(code: int, claim: Claim) -> Outcome:
+    if (reported := _reported(code, claim, "*")) is not None:
+        return reported
+    if code != 0:
+        return failed(code, "", claim, _last_words(claim))
+    return _answer(Path(claim.path, VALUE_FILE), code, claim)
+
+
+def _reported(code: int, claim: Claim, rank: str) -> Outcome | None:
     """A failing rank leaves its reason in a file; the first of them caused the others' end."""
-    for report in sorted(Path(claim.path).glob(ERROR_FILE.format(rank="*"))):
+    for report in sorted(Path(claim.path).glob(ERROR_FILE.format(rank=rank))):
         try:
             said = json.loads(report.read_bytes())
             status, reason = TaskStatus(said["status"]), str(said["reason"])
         except (OSError, ValueError, KeyError, TypeError):
             continue  # cut off while it was written: the exit code remains
         return Outcome(status, reason, exit_code=code, log_tail=claim.tail())
-    if code != 0:
-        return failed(code, "", claim, _last_words(claim))
-    return _answer(Path(claim.path, VALUE_FILE), code, claim)
+    return None
 
 
 def _executable(name: str, place: Path, folders: list[str]) -> str:

@@ -182,17 +182,16 @@ class Crew:
         said = f"{type(error).__name__}: {error}"
         if phase not in (Phase.COMING, Phase.READY):
             return None  # it was us who failed it, and it is being seen to
-        if isinstance(error, ManagerLost) and self._alone:  # there is no other
-            await self.broke(said)
-            return None
         host = error.hostname if isinstance(error, ManagerLost) else ""
         why = await in_thread(site.why_lost, host)
         if site is not self._site or self._phase is not phase:
             return None
-        if (broken := site.broken()) is not None:
-            await self.broke(broken)
+        why = f"{why} ({said})" if why else said
+        last = isinstance(error, ManagerLost) and self._alone
+        if last or site.broken() is not None:
+            await self.broke(site.broken() or why)
             return None
-        return f"{why} ({said})" if why else said
+        return why
 
     @property
     def _site(self) -> Site:

@@ -236,6 +236,10 @@ class Pool:
         if why is None or entry.number not in self._flying:
             return
         await self._see_ended([entry])
+        # Slurm may have learned of a lost node only now.
+        why = await self.crew.lost(error)
+        if why is None or entry.number not in self._flying:
+            return
         self._answer_for(entry, why, again=False)
         self.pump()
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +18,8 @@ import pytest
 
 from executors import adopt, open_executors
 from executors.base import CommandWork, PythonWork, Resources, Task, TaskResult, TaskStatus
-from executors.config import ExecutorConfig, SlurmConfig
+from executors.config import ExecutorConfig, MpiConfig, SlurmConfig
+from executors.launch import step_launcher
 from executors.parsl import ParslExecutors
 from executors.slurm import job_prefix
 from minicluster import Minicluster, until
@@ -385,6 +387,39 @@ def test_two_runs_at_once_on_one_cluster_do_not_meet(cluster: Minicluster, tmp_p
             assert [one.result(PATIENCE).status for one in futures] == [TaskStatus.DONE] * 2
         assert len(second.pilots()) == 1
         assert second.run(second.task("double")).status is TaskStatus.DONE
+
+
+def test_tasks_share_out_the_nodes_of_a_pilot_and_are_lost_with_it(
+    cluster: Minicluster, tmp_path: Path
+) -> None:
+    config = MpiConfig.model_validate(
+        {
+            "kind": "mpi",
+            "nodes": 2,
+            "launcher": "srun",
+            "address": "127.0.0.1",
+            "pilot": {"walltime": "10m", "memory": "100M"},
+        }
+    )
+    with running(cluster, tmp_path, pilot=config) as opened:
+
+        def program(nodes: int, *argv: str) -> Task:
+            work = CommandWork((*step_launcher("srun", (), nodes, nodes), *argv))
+            task = opened.task(work)
+            return replace(task, resources=replace(task.resources, ranks=nodes, nodes=nodes))
+
+        tasks = [program(nodes, "sh", "-c", "hostname; sleep 1") for nodes in (1, 1, 2)]
+        results = [opened.begin(task) for task in tasks]
+        assert [one.result(PATIENCE).status for one in results] == [TaskStatus.DONE] * 3
+        ran = [set((task.directory / "stdout").read_text().split()) for task in tasks]
+        assert ran[2] == ran[0] | ran[1]
+        sleeping = program(2, "sleep", "600")
+        future = opened.begin(sleeping)
+        until((sleeping.directory / "started.json").exists, "it began")
+        cluster.run("scancel", opened.pilot())
+        result = future.result(PATIENCE)
+        assert result.status is TaskStatus.LOST
+        assert "ended (cancelled): " in result.reason
 
 
 def test_closing_in_mid_task_leaves_nothing(cluster: Minicluster, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,71 @@ def test_making_sure_a_try_ended_kills_it_after_some_patience(tmp_path: Path) ->
     adopt.make_sure_it_ended(tmp_path, patience=0.0)
     assert process.wait(5) == -9
     assert adopt.try_is_alive(tmp_path) is False
+
+
+def test_a_try_that_was_abandoned_has_ended_without_a_result(claim: Claim) -> None:
+    directory = Path(claim.path)
+    claim.abandon()
+    assert adopt.try_is_alive(directory) is False
+    assert adopt.was_started(directory) is True
+    assert adopt.read_result(directory) is None
+    assert adopt.ran_for(directory) == adopt.abandoned_after(directory)
+    assert 0 < adopt.ran_for(directory) < 60
+
+
+def test_a_try_that_has_a_result_cannot_be_abandoned(claim: Claim) -> None:
+    claim.finish(Outcome(TaskStatus.DONE, value=b"1"))
+    claim.abandon()
+    result = adopt.read_result(Path(claim.path))
+    assert result is not None
+    assert result.value == 1
+    assert adopt.abandoned_after(Path(claim.path)) is None
+
+
+def test_a_try_elsewhere_is_asked_to_end_and_waited_for(claim: Claim) -> None:
+    directory = Path(claim.path)
+    _rewrite(claim, {"host": "elsewhere"})
+
+    def obeys() -> None:
+        while not claim.cancelled():
+            time.sleep(0.01)
+        claim.finish(Outcome(TaskStatus.CANCELLED, "cancelled"))
+
+    guard = threading.Thread(target=obeys)
+    guard.start()
+    adopt.see_ended([directory], patience=0.0)
+    assert (directory / "result.json").exists()
+    guard.join()
+
+
+def test_a_try_elsewhere_that_says_nothing_is_not_waited_for_for_ever(claim: Claim) -> None:
+    _rewrite(claim, {"host": "elsewhere"})
+    began = time.monotonic()
+    adopt.see_ended([Path(claim.path)] * 3, patience=0.0, elsewhere=0.3)
+    assert 0.3 <= time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "over"),
+    [
+        ("JobId=7 JobName=a JobState=CANCELLED Reason=None", 0, True),
+        ("JobId=7 JobName=a JobState=COMPLETING Reason=None", 0, False),
+        ("JobId=7 JobName=a JobState=NODE_FAIL Reason=None", 0, False),
+        ("slurm_load_jobs error: Invalid job id specified", 1, True),
+        ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", 1, False),
+    ],
+)
+def test_a_try_elsewhere_has_ended_with_its_job(
+    claim: Claim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, over: bool
+) -> None:
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(f"#!/bin/sh\necho '{said}'\nexit {code}\n")
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    _rewrite(claim, {"host": "elsewhere", "job": "7"})
+    began = time.monotonic()
+    adopt.see_ended([Path(claim.path)], patience=0.0, elsewhere=3.0)
+    assert (time.monotonic() - began < 3.0) is over
 
 
 def test_a_disk_that_takes_no_result_makes_it_unreadable(claim: Claim) -> None:
