@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -42,13 +43,18 @@ def cancel(run_dir: Path, tell: Callable[[str], None]) -> int:
     config = config_of(state, run_dir)
     jobs = _jobs(run_dir, state, config)  # a Slurm that is silent is told before anything is done
     running = [job.id for job in jobs if is_driver(job) and not job.waits]
-    ended = [
-        *_end_jobs(run_dir, state, config, tell, lambda job: is_driver(job) and job.waits),
-        *_end_driver(run_dir, running, tell),
-        *_end_jobs(run_dir, state, config, tell, is_driver),
-        *_end_jobs(run_dir, state, config, tell, lambda _: True),
-    ]
-    _write_down(run_dir, ended)
+    parts = (
+        _end_jobs(run_dir, state, config, tell, lambda job: is_driver(job) and job.waits),
+        _end_driver(run_dir, running, tell),
+        _end_jobs(run_dir, state, config, tell, is_driver),
+        _end_jobs(run_dir, state, config, tell, lambda _: True),
+    )
+    ended: list[str] = []
+    try:
+        for one in itertools.chain(*parts):
+            ended.append(one)
+    finally:
+        _write_down(run_dir, ended)
     return len(ended)
 
 

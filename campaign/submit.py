@@ -42,10 +42,6 @@ STARTING = 10.0
 """Seconds of a job that go into starting the driver and its workers."""
 
 
-class QueuedError(RunDirError):
-    """A job of the run waits or runs already."""
-
-
 @dataclass(frozen=True, slots=True)
 class Submission:
     """What came of a submit: Slurm's id, and whether an interrupted submit had left that job."""
@@ -130,7 +126,7 @@ def _left_behind(run_dir: Path, state: CampaignState) -> QueuedJob | None:
     if state.slurm.open is not None and (left := unrecorded(jobs, state.slurm)) is not None:
         return left
     for job in filter(is_driver, jobs):
-        raise QueuedError(
+        raise RunDirError(
             f"{run_dir}: Slurm job {job.id} ({job.state.lower()}) has this run; "
             f"end it first with: simgate cancel {run_dir}"
         )

@@ -20,7 +20,7 @@ from typing import Protocol
 from campaign.budget import Exhausted, blocking
 from campaign.config import CampaignConfig, TaskConfig
 from campaign.contract import Contract, simulation_contract, verifier_contract
-from campaign.events import TaskEnded, TaskStarted, pack, text
+from campaign.events import TaskEnded, TaskStarted
 from campaign.limits import worst_case
 from campaign.model import SIMULATION, JobOutcome
 from campaign.recorder import Recorder
@@ -28,7 +28,8 @@ from campaign.render import Place, build_task
 from campaign.space import Point, content_hash
 from campaign.state import CampaignState, TaskState
 from campaign.stop import Stop, StoppedError
-from campaign.turns import Turns
+from campaign.tries import ending, final, held_to, retries_used
+from campaign.turns import Line, Turns
 from executors.adopt import abandoned_after, ask_to_end, read_result, see_ended, was_started
 from executors.base import KILL_GRACE, Task, TaskResult, TaskStatus
 from executors.flight import Load
@@ -78,7 +79,7 @@ class TaskRunner:
         self._holds = 0
         self._spent = ""  # the cap that stopped the run
         self._single: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._settled = asyncio.Event()
+        self._line = Line()
         self._in_flight = 0
 
     async def run(self, job: Job, *, again: bool = False) -> TaskEnded:
@@ -94,8 +95,8 @@ class TaskRunner:
 
     async def _tries(self, job: Job, candidate: str, again: bool) -> TaskEnded:
         known = self._state.tasks.get((job.name, candidate), TaskState())
-        retried = 0 if again else _retries_used(known, job.spec)
-        if not again and (ended := _final(known, job.spec)) is not None:
+        retried = 0 if again else retries_used(known, job.spec)
+        if not again and (ended := final(known, job.spec)) is not None:
             return ended
         while True:
             ended = await self._attempt(job, candidate)
@@ -138,8 +139,8 @@ class TaskRunner:
             ran = min(ran, started.reserved * 3600 / started.nodes)
             result = TaskResult(TaskStatus.CANCELLED, reason=KILLED, seconds=ran)
         adopted = result.status is not TaskStatus.CANCELLED
-        result = _held_to(self._contract(started.task), result)
-        await self._recorder.record(_ending(started, result, adopted=adopted))
+        result = held_to(self._contract(started.task), result)
+        await self._recorder.record(ending(started, result, adopted=adopted))
 
     async def _attempt(self, job: Job, candidate: str) -> TaskEnded:
         cost = worst_case(job.spec)
@@ -161,12 +162,12 @@ class TaskRunner:
             with self._turns.taking(job.spec):
                 with self._holding(wanted):
                     await self._recorder.record(started)
-                result = _held_to(self._contract(job.name), await self._execute(task, job.caps))
-                ended = _ending(started, result)
+                result = held_to(self._contract(job.name), await self._execute(task, job.caps))
+                ended = ending(started, result)
                 await self._recorder.record(ended)
         finally:
             self._in_flight -= 1
-            self._settled.set()
+            self._line.call_all()
         return ended
 
     def _build(self, job: Job, attempt: int) -> Task:
@@ -204,22 +205,30 @@ class TaskRunner:
 
         What runs now may yet free some of a cap, or a worker.
         """
-        while True:
-            if not self._may_start(wanted):
-                raise StoppedError(self._stop.reason)
-            whole = {cap: amount + self._held[cap] for cap, amount in wanted.items()}
-            blocked = blocking(self._state.usage, self._budgets, whole)
-            if blocked is None and self._turns.may_start(job.spec):
-                return
-            if self._in_flight == 0 and blocked is None:
-                await self._stop.clock.be_sure()
-                if self._turns.may_start(job.spec):
-                    continue
-            if self._in_flight == 0:
-                self._end_by(blocked, job)
-                raise StoppedError(self._stop.reason)
-            self._settled.clear()
-            await self._settled.wait()
+        looked = False
+        try:
+            while not await self._has_room(job, wanted):
+                await self._line.wait(job.name, again=looked)
+                looked = True
+        finally:
+            self._line.call(job.name)
+
+    async def _has_room(self, job: Job, wanted: Mapping[str, float]) -> bool:
+        """Look whether there is room. Raises ``StoppedError`` when there never will be."""
+        if not self._may_start(wanted):
+            raise StoppedError(self._stop.reason)
+        whole = {cap: amount + self._held[cap] for cap, amount in wanted.items()}
+        blocked = blocking(self._state.usage, self._budgets, whole)
+        if blocked is None and self._turns.may_start(job.spec):
+            return True
+        if blocked is None and self._in_flight == 0:
+            await self._stop.clock.be_sure()
+            if self._turns.may_start(job.spec):
+                return await self._has_room(job, wanted)
+        if self._in_flight == 0:
+            self._end_by(blocked, job)
+            raise StoppedError(self._stop.reason)
+        return False
 
     def _may_start(self, caps: Collection[str]) -> bool:
         """Whether a task that draws on ``caps`` may start.
@@ -241,7 +250,7 @@ class TaskRunner:
             self._spent = blocked.cap if first else self._spent
             done = blocked.per == "campaign"
             self._stop.request(str(blocked), JobOutcome.DONE if done else JobOutcome.STOPPED)
-        self._settled.set()
+        self._line.call_all()
 
     @contextmanager
     def _holding(self, amounts: Mapping[str, float]) -> Iterator[None]:
@@ -262,39 +271,3 @@ class TaskRunner:
 def _begun(directories: Collection[Path]) -> list[Path]:
     """Those of an earlier driver's tries that a worker began; no worker will begin the others."""
     return [one for one in directories if was_started(one) or ask_to_end(one)]
-
-
-def _final(known: TaskState, spec: TaskConfig) -> TaskEnded | None:
-    """The end that stands, None while another try is due."""
-    last = known.last
-    if last is None or last.status == TaskStatus.CANCELLED:
-        return None
-    due = last.status in spec.retry_on and _retries_used(known, spec) <= spec.retries
-    return None if due else last
-
-
-def _retries_used(known: TaskState, spec: TaskConfig) -> int:
-    """Failed tries that count against ``retries``; a try our own driver ended does not."""
-    return sum(ended.status in spec.retry_on for ended in known.ended)
-
-
-def _held_to(contract: Contract, result: TaskResult) -> TaskResult:
-    if result.status is not TaskStatus.DONE or not (wrong := contract(result.value)):
-        return result
-    return replace(result, status=TaskStatus.UNREADABLE, value=None, reason=wrong)
-
-
-def _ending(started: TaskStarted, result: TaskResult, *, adopted: bool = False) -> TaskEnded:
-    return TaskEnded(
-        task=started.task,
-        candidate=started.candidate,
-        attempt=started.attempt,
-        status=result.status.value,
-        spent=started.nodes * result.seconds / 3600,
-        seconds=result.seconds,
-        value=pack(result.value),
-        reason=text(result.reason),
-        exit_code=result.exit_code,
-        host=result.host,
-        adopted=adopted,
-    )

@@ -1,12 +1,14 @@
 """Which try may start now in a job that has an end: one that is certain to have ended by then.
 
-A try that is handed over to a busy executor starts later than now, and would end later than was
-promised. So while there is an end, it is handed over when a worker is free for it.
+A try that is handed to a busy executor starts when those before it have ended. So while there is
+an end, no more are handed over than could all end in time, each taking its whole walltime.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+import math
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -30,13 +32,13 @@ class Turns:
         self._executors = executors
         self._load = load
         self._clock = clock
-        self._taken: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()  # workers, or nodes
+        self._ahead: Counter[str] = Counter()  # the same, times seconds
 
     def may_start(self, spec: TaskConfig) -> bool:
-        return not self.too_late(spec) and self._has_worker(spec)
-
-    def too_late(self, spec: TaskConfig) -> bool:
-        return not self._clock.admits(spec.walltime)
+        """Whether a try that is handed over now is certain to end in time."""
+        waits = 0.0 if self._clock.endless else self._waits(spec)
+        return self._clock.admits(waits + spec.walltime)
 
     def why_not(self, what: str, spec: TaskConfig) -> str:
         """Why a task can start no more in this job."""
@@ -48,20 +50,59 @@ class Turns:
     def taking(self, spec: TaskConfig) -> Iterator[None]:
         """While inside, a try of the task is under way."""
         units = self._units(spec)
+        work = units * math.ceil(spec.walltime + KILL_GRACE)
         self._taken[spec.executor] += units
+        self._ahead[spec.executor] += work
         try:
             yield
         finally:
             self._taken[spec.executor] -= units
+            self._ahead[spec.executor] -= work
 
-    def _has_worker(self, spec: TaskConfig) -> bool:
-        taken = self._taken[spec.executor]
-        if self._clock.endless or not taken or pilot(self._executors[spec.executor]) is not None:
-            return True  # pilot jobs come when Slurm likes; what waits for one can be taken back
-        load = self._load().get(spec.executor)
-        return load is None or taken + self._units(spec) <= load.workers
+    def _waits(self, spec: TaskConfig) -> float:
+        """Seconds a try may wait for its workers at the most, which are busy until it starts."""
+        config, label = self._executors[spec.executor], spec.executor
+        if pilot(config) is not None:
+            return 0.0  # pilot jobs come when Slurm likes; what waits for one can be taken back
+        taken, units, load = self._taken[label], self._units(spec), self._load().get(label)
+        if load is None or not taken or taken + units <= load.workers:
+            return 0.0
+        if isinstance(config, MpiConfig):
+            return math.inf  # where narrow tasks may pass wide ones, nobody knows who is next
+        return self._ahead[label] / max(1, load.workers - units + 1)
 
     def _units(self, spec: TaskConfig) -> int:
         """What a task takes of an executor: whole nodes, or ranks."""
         whole = isinstance(self._executors[spec.executor], MpiConfig)
         return spec.nodes if whole else spec.ranks
+
+
+class Line:
+    """Those who wait for room, by what they need.
+
+    Of those who need the same only the first looks whether there is room now; it calls the next.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
+
+    async def wait(self, need: str, *, again: bool = False) -> None:
+        """Return when it is time to look; who has looked ``again`` in vain stays the first."""
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting[need]
+        waiting.appendleft(mine) if again else waiting.append(mine)
+        await mine
+
+    def call(self, need: str) -> None:
+        """Let the first of those who need this look."""
+        waiting = self._waiting[need]
+        while waiting:
+            first = waiting.popleft()
+            if not first.done():  # else it was cancelled
+                first.set_result(None)
+                return
+
+    def call_all(self) -> None:
+        """Something has changed: let the first of every kind look."""
+        for need in tuple(self._waiting):
+            self.call(need)

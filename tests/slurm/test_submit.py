@@ -219,7 +219,8 @@ def test_a_stopped_run_is_submitted_again_and_its_output_appended(slurm: Slurm) 
     slurm.until(TaskStarted, "a task has begun")
     slurm.cluster.run("scancel", "--batch", "--signal=USR1", job)  # long before the end: a word
     slurm.until(JobEnded, "the driver has left")
-    assert slurm.cluster.until_job(job, "FAILED").state == "FAILED"
+    slurm.cluster.until_job(job, "FAILED")  # Slurm's word for any exit code but 0
+    assert "ExitCode=75:0" in slurm.cluster.run("scontrol", "show", "job", job).stdout
     (ended,) = slurm.events(JobEnded)
     assert (ended.outcome, ended.reason) == ("stopped", "SIGUSR1 received")
     (config / "wait").unlink()

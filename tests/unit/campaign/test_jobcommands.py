@@ -307,6 +307,22 @@ def test_cancelling_takes_back_what_waits_and_says_so(
     assert pretend.asked("scancel") == ["7"]
 
 
+def test_a_driver_on_another_host_is_named_and_what_was_ended_is_kept(
+    pretend: PretendSlurm, config: Path, run_dir: Path
+) -> None:
+    assert simgate("submit", config, "--run-dir", run_dir).exit_code == 0
+    pretend.says("squeue", waits(run_dir))
+    (pretend.folder / "scancel").write_text(f"#!/bin/sh\n: >{pretend.folder}/squeue.out\n")
+    lock = run_dir / "writer.lock"
+    lock.write_text('{"host": "elsewhere", "pid": 5, "started": "1", "boot": "b"}')
+    result = simgate("cancel", run_dir)
+    assert result.exit_code == 1
+    assert "cancelled Slurm job 7" in result.output
+    assert "process 5 on host 'elsewhere' drives it; run simgate cancel there" in result.output
+    lock.unlink()
+    assert simgate("cancel", run_dir).exit_code == 0
+
+
 def test_cancelling_closes_what_a_submit_left_open(
     pretend: PretendSlurm, config: Path, run_dir: Path
 ) -> None:

@@ -24,8 +24,9 @@ from campaign.recorder import Recorder
 from campaign.render import Place
 from campaign.state import fold
 from campaign.stop import Stop
-from campaign.turns import Turns
+from campaign.turns import Line, Turns
 from executors.base import Task, TaskResult
+from executors.config import MpiConfig
 from executors.flight import Load
 from executors.slurm import Job
 from inline import InlineExecutor
@@ -56,6 +57,9 @@ class Timed(InlineExecutor):
     at_once: int = 0
     most: int = 0
     late: list[str] = field(default_factory=list)
+
+    def load(self) -> Mapping[str, Load]:
+        return {"default": Load(workers=1, running=0, queued=0)}
 
     async def run(self, task: Task) -> TaskResult:
         self.at_once += 1
@@ -117,19 +121,20 @@ def test_the_end_is_read_again_before_anything_is_concluded_from_it(tmp_path: Pa
 
 
 def test_what_runs_may_end_and_is_counted(tmp_path: Path) -> None:
-    executor = Timed(running.FUNCTIONS, time=Time(end=1175.0), seconds=30.0)
+    executor = Timed(running.FUNCTIONS, time=Time(end=1275.0), seconds=30.0)
     ending = job(tmp_path, settings(batch_size=2, rounds=1), executor)
     ended = [one.event for one in read(tmp_path) if isinstance(one.event, TaskEnded)]
     assert (ending.outcome, [one.status for one in ended]) == (JobOutcome.DONE, ["done"] * 2)
 
 
-def test_nothing_waits_for_a_worker_where_it_would_end_too_late(tmp_path: Path) -> None:
+def test_no_more_waits_for_a_worker_than_could_end_in_time(tmp_path: Path) -> None:
+    # Two fit one after the other into 300 s less the margin; each takes 40 s, so more come to it.
     executor = Timed(running.FUNCTIONS, time=Time(end=1300.0), seconds=40.0)
     ending = job(tmp_path, settings(batch_size=6, rounds=1), executor)
     assert ending.outcome is JobOutcome.STOPPED
-    assert executor.most == 2  # workers, so all start at once
+    assert executor.most == 2
     assert executor.late == []
-    assert executor.tries.total() < 6
+    assert executor.tries.total() == 4
 
 
 def test_what_is_short_goes_on_when_what_is_long_no_longer_fits(tmp_path: Path) -> None:
@@ -162,17 +167,20 @@ def answer(run_dir: Path) -> Mapping[str, Any]:
     return {key: found[key] for key in ("state", "best", "slots", "dispositions", "rounds")}
 
 
-def turns(time: Time, clock: Clock | None = None, kind: str = "threads", **keys: Any) -> Turns:
+def turns(time: Time, kind: str = "threads", workers: int = 2, **keys: Any) -> Turns:
     executors = running.config(executors={"default": {"kind": kind} | keys}).executors
-    return Turns(executors, lambda: {"default": Load(2, 0, 0)}, clock or time.clock())
+    return Turns(executors, lambda: {"default": Load(workers, 0, 0)}, time.clock())
 
 
-def test_a_task_of_several_ranks_takes_as_many_workers() -> None:
-    command = {"kind": "command", "command": ["true"], "output": {"json": "x"}, "walltime": "5s"}
-    one, two = (
-        running.config(simulation=command | {"ranks": ranks}).simulation for ranks in (1, 2)
-    )
-    found = turns(Time())
+def command(ranks: int) -> Any:
+    """A task of 5 s."""
+    keys = {"kind": "command", "command": ["true"], "output": {"json": "x"}, "walltime": "5s"}
+    return running.config(simulation=keys | {"ranks": ranks}).simulation
+
+
+def test_a_task_of_several_ranks_waits_for_as_many_workers() -> None:
+    one, two = command(1), command(2)
+    found = turns(Time(end=1075.0))  # time for one task, and for none that waits
     with found.taking(one):
         assert found.may_start(one)
         assert not found.may_start(two)
@@ -183,21 +191,96 @@ def test_a_task_of_several_ranks_takes_as_many_workers() -> None:
     assert found.may_start(two)
 
 
+def test_what_is_certain_to_end_in_time_may_wait() -> None:
+    one, two = command(1), command(2)
+    found = turns(Time(end=1080.0))  # time for two tasks, one after the other
+    with found.taking(one), found.taking(one):
+        assert found.may_start(one)  # at the latest after 10 s, when both workers are free
+        assert not found.may_start(two)  # it needs both: after 20 s, had one worker done it all
+
+
+def test_where_narrow_tasks_may_pass_nothing_waits() -> None:
+    one = command(1)
+    executors = {"default": MpiConfig(kind="mpi", nodes=2)}
+    found = Turns(executors, lambda: {"default": Load(2, 0, 0)}, Time().clock())
+    with found.taking(one):
+        assert found.may_start(one)
+        with found.taking(one):
+            assert not found.may_start(one)
+
+
+def test_what_waits_for_a_pilot_job_can_be_taken_back() -> None:
+    one = command(1)
+    found = turns(Time(end=1075.0), kind="slurm", workers=1, pilot={"walltime": "1h"})
+    with found.taking(one), found.taking(one):
+        assert found.may_start(one)
+
+
 def test_without_an_end_the_executor_alone_decides_who_waits() -> None:
     spec = settings().simulation
-    found = turns(Time(), Clock())
+    found = Turns(settings().executors, lambda: {"default": Load(1, 0, 0)}, Clock())
     with found.taking(spec), found.taking(spec), found.taking(spec):
         assert found.may_start(spec)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_an_executor_without_a_free_worker_still_gets_one_task(workers: int) -> None:
-    spec = settings().simulation
-    executors = settings().executors
-    found = Turns(executors, lambda: {"default": Load(workers, 0, 0)}, Time().clock())
-    assert found.may_start(spec)
-    with found.taking(spec):
-        assert not found.may_start(spec)
+def test_an_executor_whose_workers_are_not_there_yet_gets_one_task() -> None:
+    found = turns(Time(end=1075.0), workers=0)
+    with found.taking(command(1)):
+        assert not found.may_start(command(1))
+    assert found.may_start(command(1))
+
+
+# ---- the line of those who wait
+
+
+def test_of_those_who_wait_for_the_same_one_looks_at_a_time() -> None:
+    looked: list[str] = []
+
+    async def stand(line: Line, need: str, number: int, *, again: bool = False) -> None:
+        await line.wait(need, again=again)
+        looked.append(f"{need}{number}")
+
+    async def main() -> None:
+        line = Line()
+        tasks = [asyncio.create_task(stand(line, "a", n)) for n in range(3)]
+        tasks += [asyncio.create_task(stand(line, "b", n)) for n in range(2)]
+        await asyncio.sleep(0)
+        line.call_all()
+        await asyncio.sleep(0)
+        assert looked == ["a0", "b0"]
+        back = asyncio.create_task(stand(line, "a", 0, again=True))
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        line.call("a")
+        await asyncio.sleep(0)
+        assert looked == ["a0", "b0", "a0"]  # who has looked in vain is still the first
+        line.call("a")
+        await asyncio.sleep(0)
+        assert looked[-1] == "a2"  # and who has gone calls nobody back
+        line.call("a")
+        line.call("b")
+        await asyncio.wait({back, *tasks})
+
+    asyncio.run(main())
+    assert looked == ["a0", "b0", "a0", "a2", "b1"]
+
+
+@pytest.mark.parametrize("end", [1e6, 1e12])  # some wait with us, or all with the executor
+def test_many_who_wait_cost_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: float
+) -> None:
+    executor = Timed(running.FUNCTIONS, time=Time(end=end), seconds=0.0)
+    looks, may_start = [0], Turns.may_start
+
+    def counted(found: Turns, spec: Any) -> bool:
+        looks[0] += 1
+        return may_start(found, spec)
+
+    monkeypatch.setattr(Turns, "may_start", counted)
+    tasks = {"kind": "python", "function": "tests:bowl", "walltime": "1h"}
+    ending = job(tmp_path, settings(batch_size=1000, rounds=1, simulation=tasks), executor)
+    assert ending.outcome is JobOutcome.DONE
+    assert looks[0] < 5 * 1000
 
 
 def test_a_real_clock_is_the_worlds() -> None:
