@@ -223,6 +223,9 @@ def _pilots(data: Plain) -> Iterator[Found]:
         if executor.get("pilot") is not None and executor.get("nodes") is None:
             missing = "missing; say how many nodes the pilot job asks for"
             yield ("executors", label, "nodes"), missing
+        if executor.get("pilot") is None and executor.get("address") is not None:
+            idle = "only with a pilot; in the driver's own job nothing is reached from elsewhere"
+            yield ("executors", label, "address"), idle
 
 
 def _functions(data: Plain) -> Iterator[Found]:

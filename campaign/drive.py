@@ -127,7 +127,7 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     place = Place(Path(state.run.folder), run_dir, config.seed, config.executors)
     async with attending(stop, chain, recorder, config.stop_grace) as attention:
         try:
-            async with open_executors(config.executors, run_dir) as executors:
+            async with open_executors(config.executors, run_dir, place.folder) as executors:
                 ending = await run_campaign(assemble(config, place, executors, recorder, stop))
         except ExecutorError as error:
             ending = Ending(JobOutcome.FAILED, str(error))

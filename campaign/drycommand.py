@@ -30,7 +30,7 @@ def rehearse(loaded: LoadedConfig, begun: Probe | None = None) -> Rehearsal:
     What only a real run needs, such as the simulation's own program, may be missing here.
     """
     config = loaded.config
-    reasons = unusable((*tasks(config), *running(config)), loaded.folder, begun)
+    reasons = unusable(loaded, (*tasks(config), *running(config)), begun)
     rounds = config.rounds if loaded.overridden(("rounds",)) else ROUNDS
     run = dry_run(config, cores(), rounds)
     found = [

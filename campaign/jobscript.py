@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -13,11 +12,11 @@ from pathlib import Path
 import jinja2
 
 from campaign.jobconfig import JobConfig
+from executors.batchtext import clock, sbatch_word, unexpanded
 
 OUTPUT = "slurm.log"
 """The file in the run directory that every job of a run appends to."""
 _TEMPLATE = "campaign.sbatch.j2"
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 
 
 class TemplateError(Exception):
@@ -38,7 +37,7 @@ def script(job: JobConfig, name: str, run_dir: Path, folder: Path) -> str:
             job=job,
             name=name,
             time=clock(job.walltime),
-            output=_unexpanded(str(run_dir / OUTPUT)),
+            output=unexpanded(str(run_dir / OUTPUT)),
             lead=math.ceil(job.margin),
             run_dir=str(run_dir),
             bin=str(Path(sys.executable).parent),
@@ -58,35 +57,9 @@ def driver_command(run_dir: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "campaign", "resume", str(run_dir)]
 
 
-def clock(seconds: float) -> str:
-    """A time limit as Slurm writes it: ``00:10:00`` or ``2-00:00:00``."""
-    whole = math.ceil(seconds)
-    days, rest = divmod(whole, 86400)
-    text = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
-    return f"{days}-{text}" if days else text
-
-
-def sbatch_word(word: str) -> str:
-    """A word for an ``#SBATCH`` line, which knows quotes and backslashes but no shell."""
-    if "\n" in word:
-        raise ValueError(f"{word!r}: a line break fits in no #SBATCH line")
-    if _PLAIN.fullmatch(word):
-        return word
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def shell_words(words: str | Sequence[str]) -> str:
     """One word, or a list of them, for the shell."""
     return shlex.quote(words) if isinstance(words, str) else shlex.join(words)
-
-
-def _unexpanded(path: str) -> str:
-    """A path as a file name pattern of Slurm's that stands for itself.
-
-    A backslash anywhere switches the patterns off; without one, ``%`` is doubled.
-    """
-    return path.replace("\\", "\\\\") if "\\" in path else path.replace("%", "%%")
 
 
 @cache

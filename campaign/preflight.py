@@ -16,6 +16,7 @@ from campaign.limits import DRAWS, worst_case
 from campaign.problems import ConfigError, Loc, Problem
 from campaign.template import RESERVED, TemplateError, placeholders, render, render_file
 from executors.base import CommandWork, MpiWork
+from executors.config import ParslConfig
 from executors.launch import check_work, default_launcher
 from executors.probe import Probe
 
@@ -51,7 +52,7 @@ def inspect(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
 
     ``begun`` is a probe that may already import what the config names.
     """
-    return weigh(loaded, unusable(tuple(tasks(loaded.config)), loaded.folder, begun))
+    return weigh(loaded, unusable(loaded, tuple(tasks(loaded.config)), begun))
 
 
 def weigh(loaded: LoadedConfig, reasons: Mapping[str, str]) -> Inspection:
@@ -69,7 +70,7 @@ def faults(
     found = [
         *_agent_problems(config, folder),
         *(one for loc, task in those for one in _task_problems(loc, task, config, folder)),
-        *_import_problems(those, folder, reasons),
+        *_import_problems(loaded, those, reasons),
         *_cap_problems(config, those),
     ]
     return tuple(loaded.problem(loc, message) for loc, message in found)
@@ -153,19 +154,25 @@ def _file_problems(loc: Loc, source: Path, names: Mapping[str, str]) -> Iterator
         yield loc, f"{source}: {error}"
 
 
-def unusable(those: Sequence[Placed], folder: Path, begun: Probe | None) -> Mapping[str, str]:
-    """Import every function the tasks name, in a process of its own, as a worker would.
+def unusable(
+    loaded: LoadedConfig, those: Sequence[Placed], begun: Probe | None
+) -> Mapping[str, str]:
+    """Import every function of tasks and executors, in a process of its own, as a worker would.
 
     Those that cannot be used, with the reason.
     """
-    functions = sorted({function for _, function in _functions(those)})
+    folder = loaded.folder
+    functions = sorted({function for _, function in _functions(loaded.config, those)})
     if begun is not None and (begun.folder, *begun.names) == (str(folder), *functions):
         return begun.reasons()
     with Probe(functions, str(folder)) as probe:
         return probe.reasons()
 
 
-def _functions(those: Sequence[Placed]) -> Iterator[tuple[Loc, str]]:
+def _functions(config: CampaignConfig, those: Sequence[Placed]) -> Iterator[tuple[Loc, str]]:
+    for label, executor in config.executors.items():
+        if isinstance(executor, ParslConfig):
+            yield ("executors", label, "function"), executor.function
     for loc, task in those:
         if not isinstance(task, CommandTask):
             yield (*loc, "function"), task.function
@@ -174,14 +181,12 @@ def _functions(those: Sequence[Placed]) -> Iterator[tuple[Loc, str]]:
 
 
 def _import_problems(
-    those: Sequence[Placed], folder: Path, reasons: Mapping[str, str]
+    loaded: LoadedConfig, those: Sequence[Placed], reasons: Mapping[str, str]
 ) -> Iterator[tuple[Loc, str]]:
-    for loc, function in _functions(those):
+    for loc, function in _functions(loaded.config, those):
         if function in reasons:
-            yield (
-                loc,
-                f"{function!r}: {reasons[function]}; modules are looked for in {folder} first",
-            )
+            where = f"modules are looked for in {loaded.folder} first"
+            yield loc, f"{function!r}: {reasons[function]}; {where}"
 
 
 def _cap_problems(config: CampaignConfig, those: Sequence[Placed]) -> Iterator[tuple[Loc, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,8 +79,7 @@ def jobs_of(run_dir: Path, known: SlurmJobs) -> tuple[QueuedJob, ...]:
 
     Raises :class:`executors.slurm.SlurmError`. One command, so bounded by its time limit.
     """
-    said = slurm._call(["squeue", "--noheader", f"--user={os.getuid()}", f"--format={_FORM}"])
-    listed = map(_read, said.splitlines())
+    listed = map(_read, slurm.queue(_FORM))
     return tuple(job for job, where in listed if _ours(job, where, run_dir, known))
 
 
@@ -138,6 +136,6 @@ def _ours(job: QueuedJob, where: str, run_dir: Path, known: SlurmJobs) -> bool:
 
 
 def _read(line: str) -> tuple[QueuedJob, str]:
-    number, state, reason, start, name, where = line.strip().split("|", 5)
+    number, state, reason, start, name, where = line.split("|", 5)
     start = "" if start in ("N/A", "Unknown", "NONE") else start
     return QueuedJob(number, name, state, "" if reason == "None" else reason, start), where

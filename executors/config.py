@@ -80,15 +80,18 @@ class Pilot(_Model):
     )
 
 
-class _Remote(_Model):
+class _Workers(_Model):
+    start_timeout: Duration = Field(
+        default=300.0,
+        description="how long workers may take to start once their nodes are there",
+    )
+
+
+class _Remote(_Workers):
     address: Word | None = Field(
         default=None,
         description="the address at which the nodes reach the driver; by default that of the "
         "interface with the default route",
-    )
-    start_timeout: Duration = Field(
-        default=300.0,
-        description="how long workers may take to start once their nodes are there",
     )
 
 
@@ -147,7 +150,7 @@ class MpiConfig(_Remote):
     )
 
 
-class ParslConfig(_Remote):
+class ParslConfig(_Workers):
     """Any site: a function of yours gives the configuration Parsl is to use."""
 
     kind: Literal["parsl"] = Field(description="tasks of one process run where your function says")

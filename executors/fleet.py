@@ -88,7 +88,7 @@ class Fleet:
         for pool in self._pools:
             if coming >= len(self._waiting):
                 return
-            if pool.crew.wake():
+            if not pool.crew.ready and not pool.crew.coming and pool.crew.wake():
                 coming += pool.workers
         if not coming and not any(pool.crew.ready for pool in self._pools):
             why = next(filter(None, (pool.crew.why for pool in self._pools)), "no pilot can be had")

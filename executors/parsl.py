@@ -38,8 +38,14 @@ class ParslExecutors:
     Belongs to the event loop it was started in.
     """
 
-    def __init__(self, configs: Mapping[str, ExecutorConfig], run_dir: Path) -> None:
-        """``run_dir`` is the run's own; Parsl's files go to ``parsl/job-N`` in it."""
+    def __init__(
+        self, configs: Mapping[str, ExecutorConfig], run_dir: Path, folder: Path | None = None
+    ) -> None:
+        """``run_dir`` is the run's own; Parsl's files go to ``parsl/job-N`` in it.
+
+        In ``folder`` lie the modules that executors of kind ``parsl`` name.
+        """
+        self._folder = folder
         self._configs = dict(configs)
         self._run_dir = run_dir.absolute()
         # Each pilot job of an executor is an executor of Parsl's by itself.
@@ -58,7 +64,7 @@ class ParslExecutors:
             if any(map(pilot, self._configs.values())):
                 await in_thread(pilots.end_leftovers, self._run_dir)
             parsl_dir = _fresh(self._run_dir / "parsl")
-            around = Around(os.getpid(), self._run_dir, parsl_dir, places)
+            around = Around(os.getpid(), self._run_dir, parsl_dir, self._folder, places)
             self._kernel = Kernel(self._expanded, around)
             await start_in_thread(self._kernel.start, self._kernel.broken, _START)
         except (ValueError, SlurmError) as error:
@@ -126,10 +132,10 @@ class ParslExecutors:
 
 @asynccontextmanager
 async def open_executors(
-    configs: Mapping[str, ExecutorConfig], run_dir: Path
+    configs: Mapping[str, ExecutorConfig], run_dir: Path, folder: Path | None = None
 ) -> AsyncIterator[ParslExecutors]:
     """The executors of a run, started, and closed in any case. Raises :class:`ExecutorError`."""
-    executors = ParslExecutors(configs, run_dir)
+    executors = ParslExecutors(configs, run_dir, folder)
     try:
         await executors.start()
         yield executors

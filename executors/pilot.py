@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from executors.batchtext import clock, sbatch_word, unexpanded
 from executors.config import Pilot
 
 POOL = "simgate-pool"
@@ -33,19 +34,19 @@ def script(job: PilotJob) -> str:
         "job-name": job.name,
         "nodes": job.nodes,
         "ntasks-per-node": None if job.whole_nodes else 1,
-        "time": _clock(int(asks.walltime)),
+        "time": clock(asks.walltime),
         "partition": asks.partition,
         "account": asks.account,
         "qos": asks.qos,
         "constraint": asks.constraint,
         "mem": asks.memory,
         "gpus-per-node": asks.gpus,
-        "output": job.log,
+        "output": unexpanded(str(job.log)),
     }
     words = [f"--{name}={value}" for name, value in options.items() if value is not None]
     words += ["--open-mode=append", "--no-requeue", "--no-kill"]
     words += ["--exclusive"] if asks.exclusive else []
-    lines = [f"#SBATCH {_quoted(word)}" for word in (*words, *asks.scheduler_options)]
+    lines = [f"#SBATCH {sbatch_word(word)}" for word in (*words, *asks.scheduler_options)]
     where = shlex.quote(str(Path(sys.executable).parent))
     return "\n".join(
         [
@@ -80,18 +81,3 @@ def _whole(job: PilotJob) -> list[str]:
         "export SIMGATE_NODE_CLAIMS",
         f"exec {job.command}",
     ]
-
-
-def _clock(seconds: int) -> str:
-    """A time limit as Slurm writes it; Slurm itself counts in whole minutes."""
-    days, rest = divmod(seconds, 86400)
-    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
-    return f"{days}-{clock}" if days else clock
-
-
-def _quoted(word: str) -> str:
-    """An option for a ``#SBATCH`` line, which takes quotes but no shell."""
-    if any(character.isspace() or character in "\"'#" for character in word):
-        escaped = word.replace('"', r"\"")
-        return f'"{escaped}"'
-    return word

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,18 +41,20 @@ HEARTBEAT_PERIOD = 1
 HEARTBEAT_THRESHOLD = 20
 """Seconds after which a pool that fell silent counts as lost; one that died is seen at once."""
 LOOPBACK = "127.0.0.1"
+_POOL = "parsl.executors.high_throughput.process_worker_pool"
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
     """What executors are made in: the process whose end ends everything, and the run's places.
 
-    ``run_dir`` is the campaign's, ``parsl_dir`` Parsl's own within it.
+    ``run_dir`` is the run's, ``parsl_dir`` Parsl's own within it.
     """
 
     driver: int
     run_dir: Path
     parsl_dir: Path
+    folder: Path | None = None  # the campaign's, whose modules may be imported
     places: Mapping[str, Place] = field(default_factory=dict)
 
     def place(self, label: str) -> Place:
@@ -199,7 +202,8 @@ def _of_function(name: str, config: ParslConfig, around: Around) -> ParslExecuto
     """The one executor of the Parsl configuration a function of the user's gives."""
     from executors.values import resolve
 
-    answer = resolve(config.function)()
+    with importable(around.folder):
+        answer = resolve(config.function)()
     if not isinstance(answer, Config) or len(answer.executors) != 1:
         raise ValueError(
             f"{config.function}: answered {answer!r:.200}; give a parsl.Config with one executor"
@@ -208,7 +212,22 @@ def _of_function(name: str, config: ParslConfig, around: Around) -> ParslExecuto
     executor.label = name
     if isinstance(executor, HighThroughputExecutor):
         executor.interchange_launch_cmd = _alive_with(around.driver, "interchange")
+        # Looked up through PATH, as Parsl does it, the pool is found in an activated venv alone.
+        pool = shlex.join([sys.executable, "-m", _POOL])
+        executor.launch_cmd = re.sub(r"^process_worker_pool\.py", pool, executor.launch_cmd)
     return executor
+
+
+@contextmanager
+def importable(folder: Path | None) -> Iterator[None]:
+    """While inside, the modules of a folder can be imported."""
+    path = list(sys.path)
+    if folder is not None:
+        sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = path
 
 
 def _address(config: SlurmConfig | AllocationConfig | MpiConfig) -> str:

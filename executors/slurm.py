@@ -148,11 +148,17 @@ def is_over(number: str) -> bool:
     return found is None or found.ending not in (None, Ending.NODE_FAILURE)
 
 
+def queue(form: str, *options: str) -> list[str]:
+    """A line of squeue's, in its format ``form``, for each job of this user. Raises SlurmError."""
+    user = f"--user={os.getuid()}"
+    said = _call(["squeue", "--noheader", user, *options, f"--format={form}"])
+    return [line.strip() for line in said.splitlines()]
+
+
 def named(prefix: str) -> dict[str, str]:
     """Our jobs that wait or run and whose names begin so: id -> name. Raises SlurmError."""
-    form = ["--noheader", "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED", "--format=%i|%j"]
-    said = _call(["squeue", f"--user={os.getuid()}", *form])
-    listed = (line.strip().partition("|") for line in said.splitlines())
+    states = "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED"
+    listed = (line.partition("|") for line in queue("%i|%j", states))
     return {number: name for number, _, name in listed if name.startswith(prefix)}
 
 

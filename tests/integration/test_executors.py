@@ -7,13 +7,10 @@ import ipaddress
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from itertools import count
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import parsl
 import psutil
@@ -25,88 +22,39 @@ from executors.base import (
     CommandWork,
     MpiWork,
     Output,
-    PythonWork,
-    Resources,
     Task,
     TaskResult,
     TaskStatus,
-    Work,
 )
 from executors.config import ExecutorConfig, LocalConfig, ThreadsConfig
 from executors.launch import default_launcher
-from executors.parsl import ExecutorError, ParslExecutors
+from executors.parsl import ExecutorError
 from executors.pool import Pool
+from opened import Opened
 
 pytestmark = pytest.mark.slow
 
-_T = TypeVar("_T")
 SUPPORT = Path(__file__).parents[1] / "support"
 LOCAL = LocalConfig(kind="local", workers=2)
 THREADS = ThreadsConfig(kind="threads", workers=2)
-_numbers = count()
-
-
-class Running:
-    """Executors that are open, in a loop of their own thread, so that tests can share them."""
-
-    def __init__(self, configs: Mapping[str, ExecutorConfig], folder: Path) -> None:
-        self.folder = folder
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self._context: AbstractAsyncContextManager[ParslExecutors] = open_executors(configs, folder)
-        self.executors = self.wait(self._context.__aenter__())
-
-    def wait(self, work: Coroutine[Any, Any, _T], seconds: float = 60.0) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
-
-    def begin(self, task: Task) -> Any:
-        return asyncio.run_coroutine_threadsafe(self.executors.run(task), self._loop)
-
-    def run(self, task: Task) -> TaskResult:
-        return self.wait(self.executors.run(task))
-
-    def close(self) -> None:
-        try:
-            self.wait(self._context.__aexit__(None, None, None))
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-
-    def task(
-        self, work: Work | str, label: str, *, walltime: float = 30.0, ranks: int = 1, **fields: Any
-    ) -> Task:
-        """A task of a directory of its own; a text is a function of tests/support/misbehave.py."""
-        name = f"t{next(_numbers)}"
-        fields.setdefault("candidate", {"x": 0.5})
-        return Task(
-            id=name,
-            directory=self.folder / "tasks" / name,
-            work=PythonWork(f"misbehave:{work}") if isinstance(work, str) else work,
-            resources=Resources(walltime=walltime, ranks=ranks),
-            executor=label,
-            import_path=(str(SUPPORT),),
-            **fields,
-        )
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """Both kinds, in a folder whose name a shell or a format string would choke on."""
     folder = tmp_path_factory.mktemp("run") / "it's a {run} & $HOME"
-    running = Running({"local": LOCAL, "threads": THREADS}, folder)
+    running = Opened({"local": LOCAL, "threads": THREADS}, folder)
     yield running
     running.close()
     assert family() == []
 
 
 @pytest.fixture(scope="module")
-def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """Executors for tests to break, started where the virtual environment is not on PATH."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", "/usr/bin:/bin")
-        running = Running({"default": LOCAL}, tmp_path_factory.mktemp("fragile"))
+        running = Opened({"default": LOCAL}, tmp_path_factory.mktemp("fragile"))
         yield running
         began = time.monotonic()
         running.close()
@@ -118,7 +66,7 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("label", ["local", "threads"])
-def test_a_function_is_run_and_answered(shared: Running, label: str) -> None:
+def test_a_function_is_run_and_answered(shared: Opened, label: str) -> None:
     task = shared.task("double", label)
     result = shared.run(task)
     assert (result.status, result.value) == (TaskStatus.DONE, {"y": 1.0})
@@ -126,21 +74,21 @@ def test_a_function_is_run_and_answered(shared: Running, label: str) -> None:
 
 
 @pytest.mark.parametrize("label", ["local", "threads"])
-def test_a_command_is_run_and_answered(shared: Running, label: str) -> None:
+def test_a_command_is_run_and_answered(shared: Opened, label: str) -> None:
     work = CommandWork(("sh", "-c", "echo '[1, 2]' > a.json"))
     result = shared.run(shared.task(work, label, output=Output(json="a.json")))
     assert (result.status, result.value) == (TaskStatus.DONE, [1, 2])
 
 
 @pytest.mark.parametrize("label", ["local", "threads"])
-def test_nothing_of_parsl_reaches_the_environment_of_a_task(shared: Running, label: str) -> None:
+def test_nothing_of_parsl_reaches_the_environment_of_a_task(shared: Opened, label: str) -> None:
     seen = shared.run(shared.task("surroundings", label)).value
     assert isinstance(seen, dict)
     assert seen["parsl"] == []
 
 
 @pytest.mark.parametrize("label", ["local", "threads"])
-def test_many_tasks_are_each_answered_once(shared: Running, label: str) -> None:
+def test_many_tasks_are_each_answered_once(shared: Opened, label: str) -> None:
     async def all_of_them() -> list[TaskResult]:
         tasks = [shared.task("double", label, candidate={"x": n}) for n in range(100)]
         return await asyncio.gather(*map(shared.executors.run, tasks))
@@ -162,13 +110,13 @@ def mpi(function: str, ranks: int, **arguments: Any) -> MpiWork:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("label", ["local", "threads"])
-def test_an_mpi_task_answers_what_rank_0_returns(shared: Running, label: str) -> None:
+def test_an_mpi_task_answers_what_rank_0_returns(shared: Opened, label: str) -> None:
     result = shared.run(shared.task(mpi("total", 2, offset=1.0), label, ranks=2))
     assert (result.status, result.value) == (TaskStatus.DONE, {"size": 2, "total": 3.0})
 
 
 @pytest.mark.mpi
-def test_one_failing_rank_ends_all_and_is_named(shared: Running) -> None:
+def test_one_failing_rank_ends_all_and_is_named(shared: Opened) -> None:
     result = shared.run(shared.task(mpi("rank_fails", 2), "threads", ranks=2))
     assert result.status is TaskStatus.ERROR
     assert result.reason == "rank 1: ValueError: not my kind of density"
@@ -176,7 +124,7 @@ def test_one_failing_rank_ends_all_and_is_named(shared: Running) -> None:
 
 
 @pytest.mark.mpi
-def test_ranks_that_do_not_see_each_other_are_an_error(shared: Running) -> None:
+def test_ranks_that_do_not_see_each_other_are_an_error(shared: Opened) -> None:
     work = MpiWork("spmd:total", (sys.executable, str(SUPPORT / "strangers.py"), "2"))
     result = shared.run(shared.task(work, "threads", ranks=2))
     assert result.status is TaskStatus.ERROR
@@ -186,14 +134,14 @@ def test_ranks_that_do_not_see_each_other_are_an_error(shared: Running) -> None:
 
 
 @pytest.mark.mpi
-def test_an_mpi_task_past_its_walltime_leaves_no_rank(shared: Running) -> None:
+def test_an_mpi_task_past_its_walltime_leaves_no_rank(shared: Opened) -> None:
     result = shared.run(shared.task(mpi("hangs", 2), "threads", ranks=2, walltime=2.0))
     assert result.status is TaskStatus.WALLTIME
     assert [line for line in family() if "mpi4py" in line] == []
 
 
 @pytest.mark.mpi
-def test_an_mpi_task_whose_value_is_no_json_is_unreadable(shared: Running) -> None:
+def test_an_mpi_task_whose_value_is_no_json_is_unreadable(shared: Opened) -> None:
     result = shared.run(shared.task(mpi("answers_nonsense", 1), "threads"))
     assert (result.status, result.reason) == (
         TaskStatus.UNREADABLE,
@@ -235,7 +183,7 @@ MISBEHAVIOUR = [
 @pytest.mark.parametrize("label", ["local", "threads"])
 @pytest.mark.parametrize(("function", "candidate", "walltime", "status", "reason"), MISBEHAVIOUR)
 def test_a_task_that_misbehaves_is_classified_and_leaves_nothing(
-    shared: Running,
+    shared: Opened,
     label: str,
     function: str,
     candidate: dict[str, Any],
@@ -252,7 +200,7 @@ def test_a_task_that_misbehaves_is_classified_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("label", ["local", "threads"])
-def test_cancelling_run_kills_the_task(shared: Running, label: str) -> None:
+def test_cancelling_run_kills_the_task(shared: Opened, label: str) -> None:
     task = shared.task(CommandWork(("sh", "-c", "trap '' TERM; sleep 600 & wait; wait")), label)
     future = shared.begin(task)
     until(lambda: any("sleep 600" in line for line in family()))
@@ -269,7 +217,7 @@ def test_cancelling_run_kills_the_task(shared: Running, label: str) -> None:
     assert result.status is TaskStatus.CANCELLED
 
 
-def test_a_task_cancelled_while_it_waits_never_starts(shared: Running, tmp_path: Path) -> None:
+def test_a_task_cancelled_while_it_waits_never_starts(shared: Opened, tmp_path: Path) -> None:
     def touching(name: str, *, wait: bool) -> Task:
         candidate = {"folder": str(tmp_path), "name": name, "wait": wait}
         return shared.task("touches", "threads", candidate=candidate, ranks=2)
@@ -284,26 +232,26 @@ def test_a_task_cancelled_while_it_waits_never_starts(shared: Running, tmp_path:
     assert not second.directory.exists()
 
 
-def test_a_candidate_that_is_not_json_is_an_error_of_the_task(shared: Running) -> None:
+def test_a_candidate_that_is_not_json_is_an_error_of_the_task(shared: Opened) -> None:
     result = shared.run(shared.task("double", "local", candidate={"x": float("nan")}))
     assert result.status is TaskStatus.ERROR
     assert result.reason.startswith("task: not JSON: Out of range float values")
 
 
-def test_a_lost_task_is_charged_for_the_time_it_ran(shared: Running) -> None:
+def test_a_lost_task_is_charged_for_the_time_it_ran(shared: Opened) -> None:
     result = shared.run(shared.task("kills_its_guard", "threads"))
     assert result.status is TaskStatus.LOST
     assert 0 < result.seconds < 30
 
 
-def test_a_task_no_executor_could_run_is_refused_with_what_would_be_right(shared: Running) -> None:
+def test_a_task_no_executor_could_run_is_refused_with_what_would_be_right(shared: Opened) -> None:
     with pytest.raises(ValueError, match=r"^executor 'locl': unknown; known are local, threads; d"):
         shared.run(shared.task("double", "locl"))
     with pytest.raises(ValueError, match=r"3 ranks; executor 'local' has 2 workers$"):
         shared.run(shared.task("double", "local", ranks=3))
 
 
-def test_wide_tasks_wait_for_their_slots_and_do_not_starve(shared: Running, tmp_path: Path) -> None:
+def test_wide_tasks_wait_for_their_slots_and_do_not_starve(shared: Opened, tmp_path: Path) -> None:
     """Two tasks of one rank run; one of two ranks waits; a later single must not pass it."""
 
     def touching(name: str, ranks: int, *, wait: bool) -> Task:
@@ -324,13 +272,13 @@ def test_wide_tasks_wait_for_their_slots_and_do_not_starve(shared: Running, tmp_
 # Parsl's surroundings
 
 
-def test_the_global_kernel_of_parsl_is_not_touched(shared: Running) -> None:
+def test_the_global_kernel_of_parsl_is_not_touched(shared: Opened) -> None:
     assert shared.run(shared.task("double", "local")).status is TaskStatus.DONE
     with pytest.raises(NoDataFlowKernelError):
         parsl.dfk()
 
 
-def test_every_socket_listens_on_loopback_only(shared: Running) -> None:
+def test_every_socket_listens_on_loopback_only(shared: Opened) -> None:
     assert shared.run(shared.task("double", "local")).status is TaskStatus.DONE
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     listening = {
@@ -343,7 +291,7 @@ def test_every_socket_listens_on_loopback_only(shared: Running) -> None:
     assert all(address.is_loopback for address in listening)
 
 
-def test_parsl_writes_no_log_line_per_task(shared: Running) -> None:
+def test_parsl_writes_no_log_line_per_task(shared: Opened) -> None:
     def logged() -> int:
         return sum(p.stat().st_size for p in shared.folder.glob("parsl/**/*") if p.is_file())
 
@@ -358,7 +306,7 @@ def test_parsl_writes_no_log_line_per_task(shared: Running) -> None:
     assert logged() == before
 
 
-def test_an_executor_starts_without_an_activated_environment(fragile: Running) -> None:
+def test_an_executor_starts_without_an_activated_environment(fragile: Opened) -> None:
     assert not any((Path(p) / "interchange.py").exists() for p in os.environ["PATH"].split(":"))
     assert fragile.run(fragile.task("double", "default")).status is TaskStatus.DONE
 
@@ -366,16 +314,16 @@ def test_an_executor_starts_without_an_activated_environment(fragile: Running) -
 # What breaks beside the task
 
 
-def pool_lifeline(running: Running) -> psutil.Process:
+def pool_lifeline(running: Opened) -> psutil.Process:
     """Our lifeline above Parsl's worker pool."""
     return psutil.Process(int(next(iter(parsls(running).job_ids_to_block))))
 
 
-def interchange_lifeline(running: Running) -> psutil.Process:
+def interchange_lifeline(running: Opened) -> psutil.Process:
     return psutil.Process(parsls(running).interchange_proc.pid)
 
 
-def parsls(running: Running) -> Any:
+def parsls(running: Opened) -> Any:
     """Parsl's own executor."""
     assert running.executors._kernel is not None
     return running.executors._kernel.sites["default"].executor
@@ -386,7 +334,7 @@ def only_child(process: psutil.Process) -> psutil.Process:
     return child
 
 
-def busy_worker(running: Running) -> psutil.Process:
+def busy_worker(running: Opened) -> psutil.Process:
     (worker,) = [
         child
         for child in only_child(pool_lifeline(running)).children()
@@ -395,7 +343,7 @@ def busy_worker(running: Running) -> psutil.Process:
     return worker
 
 
-VICTIMS: dict[str, Callable[[Running], psutil.Process]] = {
+VICTIMS: dict[str, Callable[[Opened], psutil.Process]] = {
     "interchange": lambda running: only_child(interchange_lifeline(running)),
     "pool": lambda running: only_child(pool_lifeline(running)),
     "pool's lifeline": pool_lifeline,
@@ -404,9 +352,7 @@ VICTIMS: dict[str, Callable[[Running], psutil.Process]] = {
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_what_is_killed_under_a_task_loses_it_and_is_replaced(
-    fragile: Running, victim: str
-) -> None:
+def test_what_is_killed_under_a_task_loses_it_and_is_replaced(fragile: Opened, victim: str) -> None:
     fragile.run(fragile.task("double", "default"))
     future = fragile.begin(fragile.task(CommandWork(("sleep", "600")), "default"))
     until(lambda: any("sleep 600" in line for line in family(fragile.folder)))
@@ -420,7 +366,7 @@ def test_what_is_killed_under_a_task_loses_it_and_is_replaced(
 
 
 def test_tasks_handed_over_but_not_begun_survive_the_executor(
-    fragile: Running, tmp_path: Path
+    fragile: Opened, tmp_path: Path
 ) -> None:
     def touching(name: str, *, wait: bool) -> Task:
         candidate = {"folder": str(tmp_path), "name": name, "wait": wait}
@@ -444,7 +390,7 @@ def test_tasks_handed_over_but_not_begun_survive_the_executor(
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_what_parsl_cannot_unpickle_ends_its_result_thread_but_no_later_task(
-    fragile: Running,
+    fragile: Opened,
 ) -> None:
     """Not from a task, of which only bytes come back: from a worker gone mad."""
     fragile.run(fragile.task("double", "default"))
@@ -459,7 +405,7 @@ def test_what_parsl_cannot_unpickle_ends_its_result_thread_but_no_later_task(
 
 
 def test_a_worker_that_is_frozen_loses_its_task_by_the_deadline(
-    fragile: Running, monkeypatch: pytest.MonkeyPatch
+    fragile: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("executors.pool.GRACE", 1.0)
     fragile.run(fragile.task("double", "default"))
@@ -474,7 +420,7 @@ def test_a_worker_that_is_frozen_loses_its_task_by_the_deadline(
 
 
 def test_closing_does_not_hang_on_an_interchange_that_was_killed(tmp_path: Path) -> None:
-    running = Running({"default": LOCAL}, tmp_path)
+    running = Opened({"default": LOCAL}, tmp_path)
     interchange_lifeline(running).kill()
     began = time.monotonic()
     running.close()
@@ -484,7 +430,7 @@ def test_closing_does_not_hang_on_an_interchange_that_was_killed(tmp_path: Path)
 
 def test_a_pool_that_does_not_start_in_time_loses_its_tasks(tmp_path: Path) -> None:
     config = {"kind": "local", "workers": 1, "start_timeout": "0.01s"}
-    running = Running({"default": LocalConfig.model_validate(config)}, tmp_path)
+    running = Opened({"default": LocalConfig.model_validate(config)}, tmp_path)
     result = running.run(running.task("double", "default"))
     running.close()
     assert (result.status, result.reason) == (
@@ -497,7 +443,7 @@ def test_a_pool_that_does_not_start_in_time_loses_its_tasks(tmp_path: Path) -> N
 def test_closing_ends_what_runs_and_answers_it_as_cancelled(
     tmp_path: Path, config: ExecutorConfig
 ) -> None:
-    running = Running({"default": config}, tmp_path)
+    running = Opened({"default": config}, tmp_path)
     work = CommandWork(("sleep", "600"))
     futures = [running.begin(running.task(work, "default")) for _ in range(4)]
     until(lambda: sum("sleep 600" in line for line in family(tmp_path)) == 2)
@@ -526,7 +472,7 @@ def test_executors_that_cannot_start_say_why_and_leave_nothing(tmp_path: Path) -
 @pytest.mark.parametrize("how", ["closed", "pool's lifeline"])
 def test_no_semaphore_of_a_worker_pool_stays_on_the_machine(tmp_path: Path, how: str) -> None:
     """Python's own tracker removes them, unless it is killed with the others."""
-    running = Running({"default": LOCAL}, tmp_path)
+    running = Opened({"default": LOCAL}, tmp_path)
     running.run(running.task("double", "default"))
     lifeline = pool_lifeline(running)
     mapped = {
@@ -543,7 +489,7 @@ def test_no_semaphore_of_a_worker_pool_stays_on_the_machine(tmp_path: Path, how:
 
 
 def test_two_runs_at_once_in_one_folder_do_not_meet(tmp_path: Path) -> None:
-    runs = [Running({"default": THREADS}, tmp_path) for _ in range(2)]
+    runs = [Opened({"default": THREADS}, tmp_path) for _ in range(2)]
     for running in runs:
         assert running.run(running.task("double", "default")).status is TaskStatus.DONE
     for running in runs:

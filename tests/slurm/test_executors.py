@@ -2,84 +2,43 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 import pytest
 
-from executors import adopt, open_executors
-from executors.base import CommandWork, PythonWork, Resources, Task, TaskResult, TaskStatus
+from executors import adopt
+from executors.base import CommandWork, Task, TaskStatus, Work
 from executors.config import ExecutorConfig, MpiConfig, SlurmConfig
 from executors.launch import step_launcher
-from executors.parsl import ParslExecutors
 from executors.slurm import job_prefix
 from minicluster import Minicluster, until
+from opened import Opened
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
-_T = TypeVar("_T")
 SUPPORT = Path(__file__).parents[1] / "support"
 FOREVER = CommandWork(("sleep", "600"))
 PATIENCE = 120.0
-_numbers = count()
 
 
-class Running:
-    """Executors that are open, in a loop of a thread of their own."""
+class Running(Opened):
+    """Executors that are open beside a private Slurm."""
 
     def __init__(self, cluster: Minicluster, configs: Mapping[str, ExecutorConfig], folder: Path):
-        self.cluster, self.folder = cluster, folder
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._context: AbstractAsyncContextManager[ParslExecutors] = open_executors(configs, folder)
-        self.executors = self.wait(self._context.__aenter__())
-
-    def wait(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
-
-    def begin(self, task: Task) -> Any:
-        return asyncio.run_coroutine_threadsafe(self.executors.run(task), self._loop)
-
-    def run(self, task: Task) -> TaskResult:
-        return self.wait(self.executors.run(task))
-
-    def close(self) -> None:
-        try:
-            self.wait(self._context.__aexit__(None, None, None))
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        super().__init__(configs, folder, patience=PATIENCE)
+        self.cluster = cluster
 
     def task(
-        self,
-        work: CommandWork | str,
-        label: str = "pilot",
-        *,
-        walltime: float = 60.0,
-        **candidate: Any,
+        self, work: Work | str, label: str = "pilot", *, walltime: float = 60.0, **fields: Any
     ) -> Task:
-        """A task of a directory of its own; a text is a function of tests/support/misbehave.py."""
-        name = f"t{next(_numbers)}"
-        return Task(
-            id=name,
-            directory=self.folder / "tasks" / name,
-            work=PythonWork(f"misbehave:{work}") if isinstance(work, str) else work,
-            resources=Resources(walltime=walltime),
-            candidate=candidate or {"x": 0.5},
-            executor=label,
-            import_path=(str(SUPPORT),),
-        )
+        return super().task(work, label, walltime=walltime, **fields)
 
     def sleeping(self, label: str = "pilot", *, walltime: float = 60.0) -> tuple[Task, Any]:
         """A task that is in the middle of its work."""
@@ -183,7 +142,9 @@ def test_tasks_run_on_all_nodes_of_the_pilot(shared: Running, tmp_path: Path) ->
     assert time.monotonic() - began < 60
     names = "abcd"
     futures = [
-        shared.begin(shared.task("touches", folder=str(tmp_path), name=name, wait=True))
+        shared.begin(
+            shared.task("touches", candidate={"folder": str(tmp_path), "name": name, "wait": True})
+        )
         for name in names
     ]
     until(lambda: all((tmp_path / name).exists() for name in names), "four tasks run at once")
@@ -429,3 +390,32 @@ def test_closing_in_mid_task_leaves_nothing(cluster: Minicluster, tmp_path: Path
     assert time.monotonic() - began < 30
     assert future.result(0.1).status is TaskStatus.CANCELLED
     assert adopt.try_is_alive(task.directory) is False
+
+
+def test_as_many_pilots_come_as_there_is_work_for(cluster: Minicluster, tmp_path: Path) -> None:
+    with running(cluster, tmp_path, pilot=pilots(max_pilots=3)) as opened:
+        assert opened.pilots() == [], "none before there is work"
+        first = opened.begin(opened.task("double"))
+        until(lambda: len(opened.pilots()) == 1, "a pilot for one task")
+        assert first.result(PATIENCE).status is TaskStatus.DONE
+        busy = [opened.sleeping()[1] for _ in range(3)]
+        assert len(opened.pilots()) == 3
+        waiting = opened.begin(opened.task("double"))
+        until(lambda: opened.executors.load()["pilot"].queued == 1, "it waits for room")
+        assert len(opened.pilots()) == 3, "and no fourth"
+        busy.pop().cancel()
+        assert waiting.result(PATIENCE).status is TaskStatus.DONE
+        assert len(opened.pilots()) == 3, "none is given back"
+
+
+def test_without_any_pilot_what_waits_is_told_slurms_words(
+    cluster: Minicluster, tmp_path: Path
+) -> None:
+    asks = pilots(max_pilots=2, pilot={"partition": "nosuch"})
+    with running(cluster, tmp_path, pilot=asks) as opened:
+        futures = [opened.begin(opened.task("double")) for _ in range(3)]
+        for future in futures:
+            result = future.result(PATIENCE)
+            assert result.status is TaskStatus.LOST
+            assert "invalid partition specified: nosuch" in result.reason
+        assert opened.pilots() == []

@@ -13,9 +13,10 @@ import pytest
 import running
 from campaign.config import CampaignConfig
 from campaign.jobconfig import JobConfig
-from campaign.jobscript import TemplateError, clock, driver_command, sbatch_word, script
+from campaign.jobscript import TemplateError, driver_command, script
 from campaign.problems import ConfigError
 from campaign.submit import batch_script
+from executors.batchtext import clock, sbatch_word
 
 BIN = Path(sys.executable).parent
 RUN = Path("/scratch/runs/bowl-1")
