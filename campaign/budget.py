@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from campaign.config import Budgets, Cap
+from campaign.config import Budgets, Cap, HoursCap
+
+ALLOCATED = "allocated"
+"""The counter of what nodes cost that were had; the caps it is held against say so."""
 
 
 @dataclass(slots=True)
@@ -58,8 +61,13 @@ class Usage:
 
     def remaining(self, name: str, cap: Cap) -> float:
         """What may still be reserved under a cap; negative when it was overdrawn."""
-        counter = self.counter(name)
+        counter = self.counter(counted_by(name, cap))
         return cap.limit - counter.used(cap.per) - counter.reserved
+
+
+def counted_by(name: str, cap: Cap | None) -> str:
+    """The counter that a cap of that name is held against."""
+    return ALLOCATED if isinstance(cap, HoursCap) and cap.count == "allocation" else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ def blocking(usage: Usage, budgets: Budgets, wanted: dict[str, float]) -> Exhaus
     for name, amount in wanted.items():
         cap = budgets.cap(name)
         if cap is not None and amount > usage.remaining(name, cap) + 1e-12:
-            counter = usage.counter(name)
+            counter = usage.counter(counted_by(name, cap))
             used = counter.used(cap.per)
             return Exhausted(name, cap.limit, used, counter.reserved, amount, cap.per)
     return None

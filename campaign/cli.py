@@ -79,10 +79,8 @@ def run(
     """
     from campaign.foresight import head_start
 
-    if surrogate_only:
-        overrides = (*overrides, "agent=surrogate")
     if dry_run:
-        _dry_run(config, run_dir, overrides)
+        _dry_run(config, run_dir, overrides, surrogate_only=surrogate_only)
     with head_start(config) as begun:
         from campaign.configfile import load_config
         from campaign.drive import creation
@@ -90,6 +88,8 @@ def run(
         from campaign.preflight import require
 
         loaded = load_config(config, overrides)
+        if surrogate_only:
+            loaded = loaded.without_agent()
         require(loaded, begun)
     directory = (run_dir or default_run_dir(loaded.config.name)).absolute()
     rules = kept(loaded.expect)
@@ -144,16 +144,21 @@ def status(run: Path, as_json: bool) -> None:
 def inspect(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
     """Check everything that can be checked before money is spent, and show the worst-case cost.
 
-    Files, modules, functions, executables and caps are looked at; no task is run.
+    Files, modules, functions, executables, caps and, with job, whether each task fits into the
+    job that submit asks Slurm for are looked at; no task is run.
     """
     from campaign.foresight import head_start
 
     with head_start(config) as begun:
+        from dataclasses import replace
+
         from campaign.configfile import load_config
+        from campaign.jobfit import job_problems
         from campaign.preflight import inspect as look
 
         loaded = load_config(config, overrides)
         found = look(loaded, begun)
+    found = replace(found, problems=(*found.problems, *job_problems(loaded)))
     if as_json:
         print_json(_inspection_json(loaded, found))
     elif not found.problems:
@@ -190,7 +195,9 @@ def init(directory: Path) -> None:
     click.echo(f"run it with: simgate run {directory}")
 
 
-def _dry_run(config: Path, run_dir: Path | None, overrides: tuple[str, ...]) -> NoReturn:
+def _dry_run(
+    config: Path, run_dir: Path | None, overrides: tuple[str, ...], *, surrogate_only: bool
+) -> NoReturn:
     from campaign.foresight import head_start
 
     with head_start(config) as begun:
@@ -200,6 +207,8 @@ def _dry_run(config: Path, run_dir: Path | None, overrides: tuple[str, ...]) -> 
         from campaign.expectations import kept
 
         loaded = load_config(config, overrides)
+        if surrogate_only:
+            loaded = loaded.without_agent()
         rehearsal = rehearse(loaded, begun)
     name = loaded.config.name
     directory = (run_dir or default_run_dir(f"{name}-dry")).absolute()

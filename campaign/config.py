@@ -21,6 +21,15 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from campaign.agentconfig import (
+    Agent,
+    CommandAgent,
+    JudgeConfig,
+    OpenAIAgent,
+    PythonAgent,
+    ReplayAgent,
+    SurrogateAgent,
+)
 from campaign.crossing import crossing
 from campaign.fields import (
     IDENTIFIER,
@@ -31,7 +40,6 @@ from campaign.fields import (
     Label,
     Model,
     Seconds,
-    Text,
     duration_text,
 )
 from campaign.gateconfig import Defaults, Expect, ExpectBlock, Policy
@@ -58,14 +66,17 @@ __all__ = [
     "Budgets",
     "CampaignConfig",
     "Cap",
+    "CommandAgent",
     "CommandTask",
     "CommandVerifier",
     "Expect",
     "MpiTask",
     "MpiVerifier",
     "Objective",
+    "OpenAIAgent",
     "Output",
     "Policy",
+    "PythonAgent",
     "PythonTask",
     "PythonVerifier",
     "ReplayAgent",
@@ -99,42 +110,6 @@ class Objective(Model):
     )
 
 
-class AgentFields(Model):
-    """What may be said at any agent; the keys of its kind stand beside these."""
-
-    expect: ExpectBlock = Field(
-        default={}, description="Keys of `expect` that hold for this agent, before all others."
-    )
-    policy: Policy = Field(
-        default=Policy(), description="Keys of `policy` that hold for this agent."
-    )
-
-
-class SurrogateAgent(AgentFields):
-    """The built-in surrogate proposes: deterministic, and no model is contacted."""
-
-    kind: Literal["surrogate"] = Field(description="The built-in surrogate proposes.")
-
-
-class ReplayAgent(AgentFields):
-    """Recorded answers are proposed again, in their order."""
-
-    kind: Literal["replay"] = Field(description="Recorded answers are proposed again.")
-    file: Text = Field(
-        min_length=1, description="The file with the answers, found from the campaign folder."
-    )
-
-
-def _by_kind(agent: object) -> object:
-    return {"kind": agent} if isinstance(agent, str) else agent
-
-
-_AnyAgent: TypeAlias = Annotated[SurrogateAgent | ReplayAgent, Field(discriminator="kind")]
-Agent: TypeAlias = Annotated[
-    _AnyAgent, BeforeValidator(_by_kind, json_schema_input_type=Literal["surrogate"] | _AnyAgent)
-]
-
-
 class Cap(Model):
     """A limit on what may be spent. A number alone is short for `{limit: number}`."""
 
@@ -143,6 +118,17 @@ class Cap(Model):
         default="campaign",
         description="Whether the cap holds over the whole campaign or anew for every job, which is "
         "one lifetime of the driver.",
+    )
+
+
+class HoursCap(Cap):
+    """A limit on node-hours. A number alone is short for `{limit: number}`."""
+
+    count: Literal["tasks", "allocation"] = Field(
+        default="tasks",
+        description="What is counted: the time of tasks, or that of the nodes Slurm gave, whether "
+        "a task ran on them or not. `allocation` is for `node_hours` alone, with executors that "
+        "work in jobs of Slurm's; what a job may take is reserved before it is submitted.",
     )
 
 
@@ -160,7 +146,8 @@ def _limit_alone(cap: object) -> object:
 
 
 Hours: TypeAlias = Annotated[
-    Cap, BeforeValidator(_limit_alone, json_schema_input_type=Annotated[float, Field(gt=0)] | Cap)
+    HoursCap,
+    BeforeValidator(_limit_alone, json_schema_input_type=Annotated[float, Field(gt=0)] | HoursCap),
 ]
 Count: TypeAlias = Annotated[
     CountCap,
@@ -172,13 +159,23 @@ class Budgets(Model):
     """What a campaign may spend. A cap is reserved before the spend and settled after it."""
 
     node_hours: Hours | None = Field(
-        default=None, description="Nodes times hours of all tasks. No cap by default."
+        default=None,
+        description="Nodes times hours of all tasks, or with `count: allocation` of the nodes "
+        "Slurm gave. No cap by default.",
     )
     verifier_node_hours: Hours | None = Field(
         default=None, description="Nodes times hours of the verifiers. No cap by default."
     )
     generations: Count | None = Field(
         default=None, description="Answers asked of the agent. No cap by default."
+    )
+    tokens: Count | None = Field(
+        default=None,
+        description="Tokens of the agent and of the judge, those they read and those they write. "
+        "No cap by default.",
+    )
+    judge_calls: Count | None = Field(
+        default=None, description="Votes asked of the judge. No cap by default."
     )
 
     def cap(self, name: str) -> Cap | None:
@@ -256,6 +253,10 @@ class CampaignConfig(Model):
         default=None,
         description="Rules about no single parameter; they and those on the parameters hold where "
         "`expect` names none.",
+    )
+    judge: JudgeConfig | None = Field(
+        default=None,
+        description="The model that judged rules ask. By default that of an agent of kind openai.",
     )
     verifiers: Items[Verifier] = Field(
         default=(), description="Tasks a candidate must pass before it is simulated, in this order."

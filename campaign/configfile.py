@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -31,6 +31,18 @@ class LoadedConfig:
     folder: Path
     lines: Mapping[Loc, int]
     expect: Expect | None = None  # with the rules compiled; None where nothing is expected
+
+    def without_agent(self) -> LoadedConfig:
+        """The same campaign with the surrogate in the agent's place; what gates it is unchanged."""
+        from campaign.agentconfig import SurrogateAgent
+        from campaign.voting import server_of
+
+        agent = self.config.agent
+        alone = SurrogateAgent(kind="surrogate", expect=agent.expect, policy=agent.policy)
+        changes: dict[str, object] = {"agent": alone}
+        if self.expect is not None and any(rule.judged for rule in self.expect.suite.rules):
+            changes["judge"] = server_of(self.config)
+        return replace(self, config=self.config.model_copy(update=changes))
 
     def problem(self, loc: Loc, message: str) -> Problem:
         """A problem found later, for instance by a preflight, at its line of the file."""

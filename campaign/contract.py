@@ -61,6 +61,11 @@ def rejects(ended: TaskEnded | None) -> bool:
     )
 
 
+def refusal(ended: TaskEnded | None) -> str:
+    """Why a verifier rejected, ``""`` where it did not."""
+    return str(ended.value["reason"]) if ended is not None and rejects(ended) else ""
+
+
 def _finite(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False

@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from campaign.agentcrossing import asked
 from campaign.fields import duration_text, seconds_of
 from campaign.problems import Loc, choose_from, clip
+from campaign.space import grid_size
 from campaign.template import RESERVED, unknown_placeholders
 from executors.base import KILL_GRACE
 from executors.config import STARTING
@@ -31,6 +33,7 @@ def crossing(data: Plain) -> list[Found]:
     checks: tuple[Callable[[Plain], Iterator[Found]], ...] = (
         _parameters,
         _objective,
+        asked,
         _names,
         _executors,
         _pilots,
@@ -88,6 +91,8 @@ def _size(parameter: object) -> float:
     match parameter:
         case {"type": "int", "min": int(low), "max": int(high)} if low <= high:
             return high - low + 1
+        case {"type": "float", "min": low, "max": high, "step": float() | int() as step}:
+            return grid_size(low, high, step)
         case {"type": "categorical", "choices": [_, _, *_] as choices}:
             return len(choices)
         case _:

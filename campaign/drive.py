@@ -7,17 +7,21 @@ import os
 import platform
 import socket
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from pathlib import Path
 
+from campaign.accounts import Accounts
+from campaign.agentconfig import Calls, OpenAIAgent
 from campaign.agents.base import Agent
-from campaign.agents.replay import load_recording
+from campaign.agents.make import agent_of
 from campaign.agents.surrogate import SurrogateAgent
 from campaign.asking import Asking
 from campaign.attend import attending
+from campaign.calling import Calling
 from campaign.chain import Chain
 from campaign.clock import of_this_process
-from campaign.config import CampaignConfig, ReplayAgent
+from campaign.config import CampaignConfig
 from campaign.crash import cause
 from campaign.dryrun import stand_in
 from campaign.events import VERSION, JobEnded, JobStarted, RuleRecord, RunCreated, text
@@ -27,14 +31,16 @@ from campaign.jobconfig import MARGIN, ChainConfig
 from campaign.judging import Layers, bounds
 from campaign.ledger import Ledger, LedgerError
 from campaign.loop import Ending, run_campaign
-from campaign.model import JobOutcome, Mode
+from campaign.model import CampaignFailedError, JobOutcome, Mode
 from campaign.observations import goal
+from campaign.purse import Purse
 from campaign.recorder import Listener, Recorder
 from campaign.render import Place
 from campaign.rounds import Campaign
 from campaign.space import Space
 from campaign.state import CampaignState, fold
 from campaign.status import config_of
+from campaign.steering import steering
 from campaign.stop import Stop
 from campaign.takeover import until_free
 from campaign.tasks import Runs, TaskRunner
@@ -113,6 +119,8 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     stop = Stop(await of_this_process(config.job.margin if config.job else MARGIN))
     chain = Chain(recorder, run_dir, limits, stop.clock)
     await chain.claim()
+    accounts = Accounts(config, recorder, stop)
+    await accounts.settle_left(run_dir)
     await recorder.record(
         JobStarted(
             job=number,
@@ -121,33 +129,51 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
             python=platform.python_version(),
             numpy=version("numpy"),
             slurm=stop.clock.job,
-        )
+        ),
+        *await accounts.own(),
     )
     assert state.run is not None
     place = Place(Path(state.run.folder), run_dir, config.seed, config.executors)
     async with attending(stop, chain, recorder, config.stop_grace) as attention:
         try:
-            async with open_executors(config.executors, run_dir, place.folder) as executors:
-                ending = await run_campaign(assemble(config, place, executors, recorder, stop))
-        except ExecutorError as error:
+            opening = open_executors(config.executors, run_dir, place.folder, accounts)
+            async with _served(config, place), opening as executors:
+                ending = await _run(assemble(config, place, executors, recorder, stop))
+        except (ExecutorError, CampaignFailedError) as error:
             ending = Ending(JobOutcome.FAILED, str(error))
         except Exception as error:
-            await _say_why(recorder, number, cause(error))
+            await _say_why(recorder, number, cause(error), accounts)
             await chain.withdraw("the job before it failed")
             raise
         await attention.rest()
         ending = await chain.settle(ending, told=attention.told)
         ended = JobEnded(job=number, outcome=ending.outcome.value, reason=ending.reason)
-        await recorder.record(ended)
+        await recorder.record(*accounts.own_ended(), ended)
     return ending
 
 
-async def _say_why(recorder: Recorder, job: int, error: BaseException) -> None:
+def _served(config: CampaignConfig, place: Place) -> AbstractAsyncContextManager[None]:
+    """The model server of the run, if it starts one itself."""
+    if not isinstance(config.agent, OpenAIAgent) or config.agent.serve is None:
+        return contextlib.nullcontext()
+    from campaign.agents.serving import serving
+
+    return serving(config.agent, place.folder, place.run_dir)
+
+
+async def _run(campaign: Campaign) -> Ending:
+    try:
+        return await run_campaign(campaign)
+    finally:
+        await campaign.asking.close()
+
+
+async def _say_why(recorder: Recorder, job: int, error: BaseException, accounts: Accounts) -> None:
     """Let the ledger say that this job ended by an exception, if it can still be written."""
     reason = text(f"{type(error).__name__}: {error}")
     with contextlib.suppress(LedgerError):
         ended = JobEnded(job=job, outcome=JobOutcome.FAILED.value, reason=reason)
-        await recorder.record(ended)
+        await recorder.record(*accounts.own_ended(), ended)
 
 
 def _over(state: CampaignState) -> Ending | None:
@@ -173,12 +199,23 @@ def assemble(
     space: Space = config.parameters
     run = recorder.state.run
     assert run is not None
-    layers = Layers(bounds(space), compiled(run.rules, run.config, place.folder))
+    suite = compiled(run.rules, run.config, place.folder)
+    layers = Layers(bounds(space), suite)
     fits = None if observes(config) else layers.fits()
     surrogate = SurrogateAgent(space, goal(config.objective), config.seed, fits)
-    if agent is None and isinstance(config.agent, ReplayAgent):
-        agent = load_recording(place.folder / config.agent.file)
-    asking = Asking(config, layers, agent or surrogate, surrogate, recorder, stop)
+    asked = agent or agent_of(config, place, suite) or surrogate
+    purse = Purse(config.budgets, recorder)
+    calling = None
+    if isinstance(config.agent, Calls):
+        loading = getattr(config.agent, "loading", 0.0)
+        calling = Calling(asked, config.agent, purse, recorder, stop, loading)
+    judge = None
+    if suite is not None:
+        from campaign.voting import voting
+
+        judge = voting(config, place, suite, purse, recorder, stop)
+    asking = Asking(config, layers, asked, surrogate, recorder, stop, purse, calling, judge)
     tasks = TaskRunner(config, place, executors, recorder, stop)
     simulation = stand_in(config) if recorder.state.dry_run else config.simulation
-    return Campaign(asking, Verifiers(config, tasks, stop), tasks, simulation)
+    steered = steering(config, place.folder, suite, asked)
+    return Campaign(asking, Verifiers(config, tasks, stop), tasks, simulation, steered)

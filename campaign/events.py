@@ -14,14 +14,18 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from campaign.allocationevents import (
+    AllocationBegan,
+    AllocationEnded,
+    AllocationQueued,
+    AllocationReserved,
+)
+from campaign.eventbase import LedgerEvent as _Event
+
 VERSION = 1
 _MOST_BITS = 1024  # of an integer kept as a number: beyond any float
 _MOST_DEPTH = 100
 JsonObject: TypeAlias = dict[str, Any]
-
-
-class _Event(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
-    pass
 
 
 class RuleRecord(msgspec.Struct, frozen=True):
@@ -102,16 +106,76 @@ class Asked(_Event, frozen=True, tag="asked"):
     round: int
     generation: int
     slots: list[int]
+    repair: str = ""  # "" for a first ask, else how it is told: retry | auto | prompt
+
+
+class Called(_Event, frozen=True, tag="called"):
+    """One call of the agent is about to be made: its tokens are reserved."""
+
+    round: int
+    generation: int
+    attempt: int  # of the same ask, from 1
+    tokens: int
+
+
+class CallFailed(_Event, frozen=True, tag="call_failed"):
+    """A call brought no answer; ``tokens`` are charged all the same where they may be spent."""
+
+    round: int
+    generation: int
+    attempt: int
+    reason: str
+    tokens: int
+    status: int = 0  # of HTTP
+    request_id: str = ""
+    free: bool = False  # no retry is used: not up yet, asked otherwise next, or the run stops
+
+
+class Unanswered(_Event, frozen=True, tag="unanswered"):
+    """No call brought an answer: the generation is given back, and the round asks no more."""
+
+    round: int
+    generation: int
+    reason: str
 
 
 class Answered(_Event, frozen=True, tag="answered"):
-    """What the agent proposed for the slots asked, or the stage its answer was rejected at."""
+    """What the agent proposed for the slots asked, or the stage its answer was rejected at.
+
+    ``tokens`` is what the call is charged: what the server counted, else all that was reserved.
+    """
 
     round: int
     generation: int
     candidates: list[Any] = msgspec.field(default_factory=list)  # packed, see pack()
     stage: str = ""
     reason: str = ""
+    tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    finish_reason: str = ""
+    response_id: str = ""
+    request: str = ""  # SHA-256 of what was sent
+    response: str = ""  # SHA-256 of what came
+    seconds: float = 0.0
+
+
+class VoteAsked(_Event, frozen=True, tag="vote_asked"):
+    """The judge is about to be asked for one vote: a call and its tokens are reserved."""
+
+    key: str  # of the question, a hash
+    vote: int  # from 1
+    tokens: int
+
+
+class Voted(_Event, frozen=True, tag="voted"):
+    """What came of it; ``passed`` is None where there was no vote, with the reason why."""
+
+    key: str
+    vote: int
+    tokens: int
+    passed: bool | None = None
+    error: str = ""
 
 
 class Filled(_Event, frozen=True, tag="filled"):
@@ -169,6 +233,7 @@ class TaskStarted(_Event, frozen=True, tag="task_started"):
     slot: int
     nodes: int
     reserved: float  # node-hours
+    share: float = 0.0  # nodes of an allocation it keeps busy; 0 where it runs in none
 
 
 class TaskEnded(_Event, frozen=True, tag="task_ended"):
@@ -225,7 +290,12 @@ Event: TypeAlias = (
     | JobEnded
     | RoundStarted
     | Asked
+    | Called
+    | CallFailed
+    | Unanswered
     | Answered
+    | VoteAsked
+    | Voted
     | Filled
     | Judged
     | TaskStarted
@@ -233,6 +303,10 @@ Event: TypeAlias = (
     | SlotEnded
     | Reverified
     | RoundEnded
+    | AllocationReserved
+    | AllocationQueued
+    | AllocationBegan
+    | AllocationEnded
 )
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from campaign.crossing import Found, Plain
 from campaign.events import RuleRecord
-from campaign.judging import CANDIDATES, RATIONALE
+from campaign.grounding import RATIONALE, references
+from campaign.judging import CANDIDATES
 from campaign.problems import ConfigError, Loc, Problem
 from campaign.ruleplaces import BLOCKS, Files, at, endings, guard, kind, located, own_file, placed
+from checks.domain import DERIVED
 
 if TYPE_CHECKING:
     from checks.expect import Expect
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 
 CHECKS = "checks"
 """The folder, in that of the campaign, of checks of one's own."""
-
-DERIVED = ("count", "unknown", "missing", "type", "finite", "bounds", "distinct")
-"""The checks that follow from the parameters and the batch size."""
 
 _DEAF = ("surrogate", "replay")  # agents that can be asked again but read no feedback
 
@@ -41,7 +40,7 @@ def resolve(data: Plain, folder: Path) -> tuple[Expect | None, list[Found]]:
     found = [*guard(data), *endings(data, blocks)]
     own = own_file(data)
     if not any(blocks.values()) and own is None:
-        return None, found
+        return None, [*found, *_idle_judge(data, None)]
     from checks.expect import Around, read_expect, shape
     from checks.suite import SuiteError
 
@@ -71,7 +70,7 @@ def resolve(data: Plain, folder: Path) -> tuple[Expect | None, list[Found]]:
     if expect is not None:
         place = partial(placed, data=data, blocks=blocks, files=files)
         found += map(place, _taken_names(expect, data))
-    return expect, found
+    return expect, [*found, *_idle_judge(data, expect)]
 
 
 def _taken_names(expect: Expect, data: Plain) -> Iterator[str]:
@@ -88,6 +87,12 @@ def _taken_names(expect: Expect, data: Plain) -> Iterator[str]:
         if what := named.get(rule.id):
             text = f"{rule.id}: {what} has this name; give the rule another id"
             yield Placed(text, source)
+
+
+def _idle_judge(data: Plain, expect: Expect | None) -> Iterator[Found]:
+    rules = () if expect is None else expect.suite.rules
+    if isinstance(data.get("judge"), Mapping) and not any(rule.judged for rule in rules):
+        yield ("judge",), "no rule is judged; add a rule of type llm_judge, or leave judge out"
 
 
 def kept(expect: Expect | None) -> list[RuleRecord]:
@@ -140,8 +145,12 @@ def _world(data: Plain, folder: Path) -> World:
 
     own = custom_types(folder / CHECKS)
     parameters = data.get("parameters")
+    named = [str(name) for name in parameters] if isinstance(parameters, Mapping) else []
+    known = references(named, described=bool(data.get("description")))
+    grounds = known if _has_judge(data) else (None, None)
     if not isinstance(parameters, Mapping):
-        return World(own=own)  # its own problem; nothing is known of any field
+        # Its own problem; nothing is known of any field.
+        return World(own=own, references=grounds[0], proposal_references=grounds[1])
     kinds = {str(name): kind(parameter) for name, parameter in parameters.items()}
     kinds.pop(VERDICT_KEY, None)  # refused by that name
     bounds = {str(name): ends for name, one in parameters.items() if (ends := _range(one))}
@@ -150,7 +159,15 @@ def _world(data: Plain, folder: Path) -> World:
         proposal=Fields.of({RATIONALE: "text", CANDIDATES: "list"}),
         bounds=bounds,
         own=own,
+        references=grounds[0],
+        proposal_references=grounds[1],
     )
+
+
+def _has_judge(data: Plain) -> bool:
+    agent = data.get("agent")
+    kind = agent.get("kind") if isinstance(agent, Mapping) else agent
+    return kind == "openai" or isinstance(data.get("judge"), Mapping)
 
 
 def _range(parameter: object) -> tuple[float, float] | None:

@@ -25,18 +25,24 @@ from campaign.model import Ask, CampaignFailedError, Disposition, Rejection
 from campaign.observations import trials
 from campaign.slots import Proposal, Slot, judgement, recalled, said
 from campaign.space import Point, content_hash
+from campaign.steering import Steering
 from campaign.stop import StoppedError
+from campaign.talk import Talk
 from campaign.verify import Verifiers
 from checks import Attempt, Rejected
-from checks.domain import key, too_many_or_few
-from checks.finding import Status
+from checks.domain import key
 
 
 class Gate:
     """One round's gate. ``passes`` is called once for every slot that gets a candidate to run."""
 
     def __init__(
-        self, asking: Asking, verifiers: Verifiers, number: int, passes: Callable[[SlotEnded], None]
+        self,
+        asking: Asking,
+        verifiers: Verifiers,
+        steering: Steering,
+        number: int,
+        passes: Callable[[SlotEnded], None],
     ) -> None:
         self._asking = asking
         self._verifiers = verifiers
@@ -49,6 +55,7 @@ class Gate:
         self._trials = trials(self._state, asking.config)
         self._policy = policies(asking.config)
         self._observing = observes(asking.config)
+        self._talk = Talk(asking, steering)
         self._history = [
             slot.parameters
             for earlier, rounds in sorted(self._state.rounds.items())
@@ -59,27 +66,12 @@ class Gate:
         self._seen = {key(asking.layers.bounds, point) for point in self._history}
 
     async def propose(self, previous: tuple[Attempt[Proposal], ...]) -> Proposal:
-        """Ask for the open slots. What cannot be used is rejected at its stage."""
+        """Ask for the open slots. What holds no candidates is rejected at its stage."""
         self._asking.stop.check()
         slots = [slot for slot in self._slots if slot.open]
         if not slots:
             raise Rejected("no slot is left that another proposal could fill", check="no_progress")
-        ask = self._ask(len(previous) + 1, slots)
-        answered, rationale = await self._asking.answer(ask)
-        if answered.stage:
-            for slot in slots:
-                slot.unanswered(answered.stage, answered.reason)
-            raise Rejected(answered.reason, check=answered.stage)
-        candidates = tuple(unpack(answered.candidates))
-        return Proposal(ask.generation, ask.slots, candidates, rationale)
-
-    def count(self, proposal: Proposal) -> None:
-        """Shape: one candidate for each slot asked for."""
-        finding = too_many_or_few(len(proposal.slots), len(proposal.candidates))
-        if finding.status is Status.REJECT:
-            for number in proposal.slots:
-                self._slots[number].unanswered(finding.check, finding.reason)
-            raise Rejected(finding.reason)
+        return await self._talk.ask(self._ask(len(previous) + 1, slots), slots)
 
     async def domain(self, proposal: Proposal) -> None:
         """Schema and domain: what the parameter space and the rules say of each candidate."""
@@ -87,8 +79,7 @@ class Gate:
         new = dict(zip(proposal.slots, proposal.candidates, strict=True))
         await self._judge(new, proposal.rationale, generation=proposal.generation)
         if not any(slot.point for slot in slots):
-            for slot in slots:
-                slot.close_if_repeated()
+            self._talk.close(slots)
             raise Rejected(said(slots), check=slots[0].rejected_by())
 
     async def verifiers(self, proposal: Proposal) -> None:
@@ -97,8 +88,7 @@ class Gate:
         first = proposal.generation == 1
         disposition = Disposition.ACCEPTED if first else Disposition.REPAIRED
         await self._verify([slot for slot in slots if slot.point], disposition, proposal.generation)
-        for slot in slots:
-            slot.close_if_repeated()
+        self._talk.close(slots)
 
     def settled(self, _: Proposal) -> None:
         """The batch as a whole: every slot has a candidate that passed, of whatever generation."""
@@ -146,8 +136,9 @@ class Gate:
             generation=generation,
             slots=tuple(slot.number for slot in slots),
             trials=self._trials,
-            pinned=tuple(self._pinned().values()),
+            accepted=self._pinned(),
             rejections=tuple(self._rejections),
+            batch=len(self._slots),
         )
 
     def _runnable(self, candidate: object) -> Point | None:
@@ -165,8 +156,9 @@ class Gate:
     ) -> None:
         """Put new candidates, by slot, to the layers that run in process."""
         judged = self._round.judged.get((generation, draw))
-        batch = Batch(new, self._pinned(), rationale, self._seen, self._history)
-        found = self._asking.layers.judge(batch) if judged is None else self._again(batch, judged)
+        shown = () if draw else self._talk.shown
+        batch = Batch(new, self._pinned(), rationale, self._seen, self._history, shown)
+        found = await self._asking.judge(batch) if judged is None else self._again(batch, judged)
         slots = [self._slots[number] for number in new]
         for slot in slots:
             slot.judged(new[slot.number], found[slot.number], observing=self._observing)

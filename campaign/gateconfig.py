@@ -85,6 +85,13 @@ class Expect(Model):
         le=10,
         description="Answers per round, the first included: with 1 nothing is asked again.",
     )
+    structural_budget: int | None = Field(
+        default=None,
+        ge=1,
+        le=10,
+        description="Answers per round that may hold no candidates without using up "
+        "`max_iterations`. By default they do use it up.",
+    )
     on_exhausted: Literal["fallback", "return_last", "fail", "raise"] = Field(
         default="fallback",
         description="Short for both `policy.structural_failure` and `policy.semantic_rejection`, "
@@ -191,6 +198,12 @@ def iterations(config: _Gated) -> int:
     """Generations a round may spend; one where nothing is asked again."""
     found = merged(config).get("max_iterations", DEFAULT_ITERATIONS)
     return found if isinstance(found, int) and not observes(config) else 1
+
+
+def structural_budget(config: _Gated) -> int | None:
+    """Answers of a round without candidates that cost no generation; None where they all do."""
+    found = merged(config).get("structural_budget")
+    return found if isinstance(found, int) and not observes(config) else None
 
 
 def policies(config: _Gated) -> Policies:

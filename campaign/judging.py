@@ -10,18 +10,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from campaign.space import CategoricalParameter, Point, Space
+from campaign.grounding import RATIONALE, reads
+from campaign.quoting import unquoted
+from campaign.space import CategoricalParameter, FloatParameter, IntParameter, Point, Space
 from campaign.trial import Fits
 from checks.domain import Bound, Key
 from checks.domain import judge as judge_by_space
 from checks.finding import Finding, Layer, Severity, Status, Verdict
 
 if TYPE_CHECKING:
-    from checks.rule import Rule
     from checks.suite import Suite
 
-RATIONALE, CANDIDATES = "rationale", "candidates"
-"""The fields of a record that are no parameters: of a candidate's and of a proposal's."""
+CANDIDATES = "candidates"
+"""The field of a proposal's record that has its candidates."""
 
 
 def bounds(space: Space) -> tuple[Bound, ...]:
@@ -29,16 +30,20 @@ def bounds(space: Space) -> tuple[Bound, ...]:
     return tuple(
         Bound(name, "categorical", choices=parameter.choices)
         if isinstance(parameter, CategoricalParameter)
-        else Bound(name, parameter.type, parameter.min, parameter.max)
+        else Bound(name, parameter.type, parameter.min, parameter.max, step=_step(parameter))
         for name, parameter in space.items()
     )
+
+
+def _step(parameter: FloatParameter | IntParameter) -> float:
+    return (parameter.step or 0.0) if isinstance(parameter, FloatParameter) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Rationale:
     """Why an agent proposed a batch; where it is ``absent``, what rules that read it answer."""
 
-    text: str = ""
+    text: str = field(default="", repr=False)
     absent: Status | None = None
     why: str = ""
 
@@ -63,6 +68,20 @@ class Batch:
     rationale: Rationale = UNSTATED
     seen: Collection[Key] = ()  # keys of the campaign's history
     history: Sequence[Point] = ()
+    shown: Collection[Key] = ()  # keys of what the agent was shown that is not of the history
+
+    def record(self, slot: int) -> dict[str, object] | None:
+        """What a rule about a candidate reads, ``None`` where there is no mapping to read."""
+        candidate = self.pinned.get(slot, self.new.get(slot))
+        return {**candidate, **self.rationale.part} if isinstance(candidate, Mapping) else None
+
+    def proposal(self, slots: Sequence[int]) -> dict[str, object]:
+        """What a rule about the batch reads of these slots."""
+        candidates = [self.pinned.get(slot, self.new.get(slot)) for slot in slots]
+        return {
+            **self.rationale.part,
+            CANDIDATES: [dict(one) for one in candidates if isinstance(one, Mapping)],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +111,7 @@ class Layers:
             self.bounds,
             [batch.new[slot] for slot in slots],
             seen=batch.seen,
+            shown=batch.shown,
             pinned=list(batch.pinned.values()),
             slots=slots,
         )
@@ -126,32 +146,21 @@ class Layers:
 
     def _by_rules(self, suite: Suite, batch: Batch, reached: Sequence[int]) -> dict[int, Verdict]:
         """The verdict of the rules on each slot of ``reached``, in the order of the rules."""
-        records = {
-            slot: {**candidate, **batch.rationale.part}
-            for slot, candidate in (*batch.pinned.items(), *((s, batch.new[s]) for s in reached))
-            if isinstance(candidate, Mapping)
-        }
+        everyone = (*batch.pinned, *reached)
+        records = {slot: one for slot in everyone if (one := batch.record(slot)) is not None}
         places = sorted(records)
         verdicts = suite.judge_batch(
             [records[slot] for slot in places],
             history=batch.history,
             pinned=[at for at, slot in enumerate(places) if slot in batch.pinned],
+            names=places,
         )
         found = dict(zip(places, verdicts, strict=True))
-        if not suite.proposal_rules and not batch.rationale.absent:
-            return {slot: found[slot] for slot in reached}
-        proposal = {
-            **batch.rationale.part,
-            CANDIDATES: [
-                {name: value for name, value in records[slot].items() if name != RATIONALE}
-                for slot in places
-            ],
-        }
-        whole = suite.judge_proposal(proposal)
-        return {
-            slot: _without(suite, suite.in_order(found[slot], whole), batch.rationale)
-            for slot in reached
-        }
+        whole = suite.judge_proposal(batch.proposal(places))
+        said = {slot: suite.in_order(found[slot], whole) for slot in reached}
+        if batch.rationale.absent:
+            return {slot: _without(suite, said[slot], batch.rationale) for slot in reached}
+        return {slot: unquoted(suite, said[slot], records[slot]) for slot in reached}
 
 
 def _outside(findings: Sequence[Finding]) -> bool:
@@ -175,12 +184,3 @@ def _without(suite: Suite, verdict: Verdict, rationale: Rationale) -> Verdict:
             for rule, said in pairs
         )
     )
-
-
-def reads(rule: Rule) -> frozenset[str]:
-    """The fields a rule names; one that reads the whole record names none."""
-    named = set(rule.selector.names) if rule.selector is not None else set()
-    for condition in (rule.condition, rule.gate):
-        if condition is not None:
-            named |= {read.name for read in condition.reads}
-    return frozenset(named)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from campaign import events
+from campaign.allocationevents import AllocationEnded
 from campaign.model import SIMULATION, Disposition
 from campaign.state import CampaignState
 
@@ -14,6 +15,13 @@ _WORDS = {
     Disposition.FALLBACK: "FALLBACK, filled by the surrogate",
     Disposition.RETURNED: "RETURNED, runs although it was rejected",
     Disposition.TOMBSTONE: "TOMBSTONE, nothing runs",
+}
+
+_WORD = {
+    "slurm": "Slurm",
+    "sacct": "Slurm's accounting",
+    "clock": "our clock",
+    "worst case": "nobody's word: all that was reserved",
 }
 
 _CLIP = 300  # characters of a reason that are shown
@@ -58,6 +66,9 @@ def line(event: events.Event, state: CampaignState) -> str:
             return _slot(event)
         case events.Reverified():
             return _reverified(event)
+        case AllocationEnded() if event.job:
+            took = f"{event.spent:.4g} node-hours, by {_WORD[event.source]}"
+            return f"Slurm job {event.job} is over: {took}"
         case events.RoundEnded():
             spent = state.usage.counter("node_hours").spent
             return f"r{event.round} ended, {spent:.4g} node-hours spent"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -50,27 +51,75 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """What a repair adds to the ordinary request: the answer that fell short, and why it did.
+
+    ``response`` is that answer byte for byte; it and ``text`` live no longer than the ask.
+    """
+
+    response: str = field(repr=False)
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """What an agent is asked for; a repair is an ask with rejections and fewer slots.
 
-    ``trials`` are the finished simulations of all earlier rounds, ``pinned`` the candidates of
-    this round that passed, ``rejections`` what this round rejected, in order.
+    ``trials`` are the finished simulations of all earlier rounds, ``accepted`` the candidates of
+    this round that passed, ``rejections`` what this round rejected, in order, ``suggestions``
+    what the surrogate would try. With a ``correction`` the agent is sent the ordinary request
+    for the whole batch of ``batch`` candidates and then the two messages of the correction;
+    without one, the ordinary request for the open slots. ``cut_off`` counts the answers of this
+    round that ended at the limit of their length.
     """
 
     round: int
     generation: int
     slots: tuple[int, ...]
     trials: tuple[Trial, ...] = ()
-    pinned: tuple[Point, ...] = ()
+    accepted: Mapping[int, Point] = field(default_factory=dict)  # by slot
     rejections: tuple[Rejection, ...] = ()
+    suggestions: tuple[Point, ...] = ()
+    batch: int = 0
+    correction: Correction | None = None
+    cut_off: int = 0
+
+    @property
+    def pinned(self) -> tuple[Point, ...]:
+        """The candidates of this round that are carried and never changed."""
+        return tuple(self.accepted.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The tokens one call used, as the server counted them."""
+
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer to one ask: a candidate for each slot asked, in order. Untrusted."""
+    """One answer to one ask: a candidate for each slot asked, in order. Untrusted.
 
-    candidates: tuple[object, ...]
+    An answer that holds no candidates names the ``stage`` it was rejected at and the ``reason``.
+    ``response`` is the single response it was read from, byte for byte, ``None`` where the agent
+    has none; ``request`` is the SHA-256 of what was sent.
+    """
+
+    candidates: tuple[object, ...] = ()
     rationale: str = field(default="", repr=False)
+    stage: str = ""
+    reason: str = ""
+    response: str | None = field(default=None, repr=False)
+    spent: Spent | None = None
+    response_id: str = ""
+    finish_reason: str = ""
+    request: str = ""
 
 
 class CampaignFailedError(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from campaign.config import CampaignConfig, Objective
-from campaign.contract import objective_value
+from campaign.contract import objective_value, refusal
 from campaign.events import SlotEnded
 from campaign.model import SIMULATION, Disposition
 from campaign.state import CampaignState, RoundState
@@ -52,13 +52,14 @@ def trials(state: CampaignState, config: CampaignConfig) -> tuple[Trial, ...]:
     """
     ended = {number for number, rounds in state.rounds.items() if rounds.ended}
     learned = {
-        seen.slot.candidate: Trial(seen.slot.parameters, seen.value)
+        seen.slot.candidate: Trial(seen.slot.parameters, seen.value, seen.reason)
         for seen in observations(state, config)
         if seen.round in ended
     }
     for (task, candidate), tries in sorted(state.tasks.items(), key=lambda item: item[0]):
         if task != SIMULATION and tries.rejects and tries.round in ended:
-            learned.setdefault(candidate, Trial(state.points[candidate], None))
+            why = f"{task}: {refusal(tries.last)}"
+            learned.setdefault(candidate, Trial(state.points[candidate], None, why))
     return tuple(learned.values())
 
 

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from campaign.agents.replay import load_recording
-from campaign.config import CampaignConfig, CommandTask, MpiTask, ReplayAgent, TaskConfig
+from campaign.agentpreflight import agent_notes, agent_problems
+from campaign.allocationcost import (
+    CAP,
+    allocation_notes,
+    allocation_problems,
+    by_allocation,
+    reservations,
+)
+from campaign.config import CampaignConfig, CommandTask, MpiTask, PythonAgent, TaskConfig
 from campaign.configfile import LoadedConfig
 from campaign.gateconfig import iterations, merged, policies
 from campaign.limits import DRAWS, worst_case
@@ -59,7 +66,14 @@ def weigh(loaded: LoadedConfig, reasons: Mapping[str, str]) -> Inspection:
     """Inspect, knowing by :func:`unusable` which functions cannot be imported."""
     problems = faults(loaded, tuple(tasks(loaded.config)), reasons)
     costs = tuple(_costs(loaded.config))
-    return Inspection(problems, (*_notes(costs), *_gate_notes(loaded.config)), costs)
+    config = loaded.config
+    notes = (
+        *_notes(costs),
+        *allocation_notes(config),
+        *_gate_notes(config),
+        *agent_notes(loaded),
+    )
+    return Inspection(problems, notes, (*costs, *_allocation_costs(config)))
 
 
 def faults(
@@ -68,10 +82,11 @@ def faults(
     """What is wrong with the agent, the caps and some tasks; for ``reasons`` see `unusable`."""
     config, folder = loaded.config, loaded.folder
     found = [
-        *_agent_problems(config, folder),
+        *agent_problems(config, folder),
         *(one for loc, task in those for one in _task_problems(loc, task, config, folder)),
         *_import_problems(loaded, those, reasons),
         *_cap_problems(config, those),
+        *allocation_problems(config),
     ]
     return tuple(loaded.problem(loc, message) for loc, message in found)
 
@@ -89,15 +104,6 @@ def tasks(config: CampaignConfig) -> Iterator[Placed]:
     for index, verifier in enumerate(config.verifiers):
         yield ("verifiers", index), verifier
     yield ("simulation",), config.simulation
-
-
-def _agent_problems(config: CampaignConfig, folder: Path) -> Iterator[tuple[Loc, str]]:
-    if isinstance(config.agent, ReplayAgent):
-        try:
-            load_recording(folder / config.agent.file)
-        except ConfigError as error:
-            for problem in error.problems:
-                yield ("agent", "file"), f"{config.agent.file}: {problem}"
 
 
 def _task_problems(
@@ -157,7 +163,7 @@ def _file_problems(loc: Loc, source: Path, names: Mapping[str, str]) -> Iterator
 def unusable(
     loaded: LoadedConfig, those: Sequence[Placed], begun: Probe | None
 ) -> Mapping[str, str]:
-    """Import every function of tasks and executors, in a process of its own, as a worker would.
+    """Import every function of the agent, tasks and executors, in a process of its own.
 
     Those that cannot be used, with the reason.
     """
@@ -170,6 +176,8 @@ def unusable(
 
 
 def _functions(config: CampaignConfig, those: Sequence[Placed]) -> Iterator[tuple[Loc, str]]:
+    if isinstance(config.agent, PythonAgent):
+        yield ("agent", "function"), config.agent.function
     for label, executor in config.executors.items():
         if isinstance(executor, ParslConfig):
             yield ("executors", label, "function"), executor.function
@@ -194,6 +202,8 @@ def _cap_problems(config: CampaignConfig, those: Sequence[Placed]) -> Iterator[t
     for loc, task in those:
         names = ("node_hours",) if loc[0] == "simulation" else ("node_hours", "verifier_node_hours")
         for name in names:
+            if name == CAP and by_allocation(config):
+                continue
             cap, cost = config.budgets.cap(name), worst_case(task)
             if cap is not None and cost > cap.limit:
                 yield (
@@ -215,7 +225,18 @@ def _costs(config: CampaignConfig) -> Iterator[Cost]:
     yield _cost("simulation runs", slots, slots * (1 + config.simulation.retries), None)
     verifying = slots * tries * verifiers
     yield _cost("verifier node-hours", 0, verifying, budgets.verifier_node_hours)
-    yield _cost("node-hours", 0, verifying + slots * simulation, budgets.node_hours)
+    cap = None if by_allocation(config) else budgets.node_hours
+    yield _cost("node-hours", 0, verifying + slots * simulation, cap)
+
+
+def _allocation_costs(config: CampaignConfig) -> Iterator[Cost]:
+    """What jobs of Slurm's reserve: the smallest one alone, and all that may be there at once."""
+    found = list(reservations(config))
+    if found:
+        least = min(one.node_hours for one in found)
+        most = sum(one.node_hours * one.at_once for one in found)
+        cap = config.budgets.node_hours if by_allocation(config) else None
+        yield _cost("node-hours in jobs", least, most, cap)
 
 
 def _cost(what: str, least: float, most: float, cap: object) -> Cost:

@@ -18,7 +18,8 @@ from campaign.events import VerdictRecord, unpack
 from campaign.expectations import kept
 from campaign.fates import OUT, Fate, Past, Said, in_process
 from campaign.gateconfig import policies
-from campaign.judging import LOST, RATIONALE, Batch, Judgement, reads
+from campaign.grounding import RATIONALE, reads
+from campaign.judging import LOST, Batch, Judgement
 from campaign.problems import ConfigError, clip
 from campaign.rulebook import of_config
 from campaign.rulereport import Tally, rule_id, word

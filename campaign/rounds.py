@@ -9,8 +9,9 @@ from campaign.asking import Asking
 from campaign.config import TaskConfig
 from campaign.events import RoundEnded, RoundStarted, SlotEnded
 from campaign.gate import Gate
-from campaign.gateconfig import iterations, policies
+from campaign.gateconfig import iterations, policies, structural_budget
 from campaign.model import SIMULATION, CampaignFailedError
+from campaign.steering import Steering
 from campaign.stop import StoppedError
 from campaign.tasks import Job, TaskRunner
 from campaign.verify import Verifiers
@@ -25,6 +26,7 @@ class Campaign:
     verifiers: Verifiers
     tasks: TaskRunner
     simulation: TaskConfig | None  # None: a dry run, which simulates nothing
+    steering: Steering
 
 
 async def run_round(campaign: Campaign, number: int) -> None:
@@ -44,7 +46,8 @@ async def run_round(campaign: Campaign, number: int) -> None:
             simulations.create_task(_simulate(campaign, slot))
 
         try:
-            await _gate(campaign, Gate(asking, campaign.verifiers, number, start), number)
+            gate = Gate(asking, campaign.verifiers, campaign.steering, number, start)
+            await _gate(campaign, gate, number)
         except (StoppedError, CampaignFailedError) as error:
             problem = error
     if problem is not None:
@@ -60,8 +63,8 @@ async def _gate(campaign: Campaign, gate: Gate, number: int) -> None:
     try:
         await accept(
             gate.propose,
-            checks=(gate.count, gate.domain, gate.verifiers, gate.settled),
-            attempts=iterations(config),
+            checks=(gate.domain, gate.verifiers, gate.settled),
+            attempts=iterations(config) + (structural_budget(config) or 0),
             fallback=None if hopeless else gate.fill,
             name=f"round {number}",
         )

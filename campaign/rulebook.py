@@ -11,9 +11,11 @@ from campaign.config import CampaignConfig
 from campaign.configfile import LoadedConfig, load_config
 from campaign.expectations import CHECKS, custom_types, refusal
 from campaign.gateconfig import observes
+from campaign.grid import is_stepped
 from campaign.judging import Layers, bounds
 from campaign.problems import ConfigError, Problem
 from campaign.yamlfile import FILE_NAME, read_bytes
+from checks.domain import derived
 from checks.finding import Layer, Severity
 
 if TYPE_CHECKING:
@@ -110,10 +112,15 @@ def _derived(config: CampaignConfig) -> Iterator[Row]:
     def row(check: str, layer: Layer, scope: str, reads: str, source: str) -> Row:
         return Row(check, check, layer.value, Severity.ERROR.value, scope, reads, source)
 
-    yield row("count", Layer.SHAPE, "batch", "the answer", f"batch_size: {config.batch_size}")
-    for check in ("unknown", "missing", "type", "finite", "bounds"):
-        yield row(check, Layer.SCHEMA, "record", "every parameter", "parameters")
-    yield row("distinct", Layer.DOMAIN, "record", "every parameter", "parameters")
+    size = f"batch_size: {config.batch_size}"
+    for check in derived(is_stepped(config.parameters)):
+        match check:
+            case "count":
+                yield row(check, Layer.SHAPE, "batch", "the answer", size)
+            case "distinct":
+                yield row(check, Layer.DOMAIN, "record", "every parameter", "parameters")
+            case _:
+                yield row(check, Layer.SCHEMA, "record", "every parameter", "parameters")
 
 
 def _holds_text(parameter: object) -> bool:
@@ -149,6 +156,7 @@ def _of_file(path: Path, document: Document) -> RuleBook:
         problems.append("no rules; give its fields or itself expectations:")
     kinds = _declared(data)
     world = World(
+        references=frozenset(),  # whether there is a judge is for a campaign to say
         fields=Fields.of(kinds) if kinds else None,
         own=custom_types(path.absolute().parent.parent / CHECKS, path.absolute().parent / CHECKS),
     )

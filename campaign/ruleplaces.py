@@ -81,7 +81,7 @@ class Files:
             reference: text
             for key in ("repair", "structural")
             if isinstance(reference := at(block, (key, "prompt")), str)
-            and (text := _text(folder, reference)) is not None
+            and (text := prompt_text(folder, reference)) is not None
         }
 
     def _read(self, name: str) -> None:
@@ -111,7 +111,8 @@ class Files:
         return f"{self.paths[name]}, line {found}"
 
 
-def _text(folder: Path, reference: str) -> str | None:
+def prompt_text(folder: Path, reference: str) -> str | None:
+    """The text of a file that a repair names, ``None`` where there is no such file."""
     try:
         return (folder / reference).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError):

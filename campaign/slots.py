@@ -10,6 +10,7 @@ from campaign.events import FindingRecord, JsonObject, Judged, VerdictRecord, pa
 from campaign.judging import UNSTATED, Judgement, Rationale
 from campaign.space import Point
 from checks import Finding
+from checks.domain import STRUCTURAL
 from checks.finding import Layer, Severity, Status, Verdict
 
 JUDGE = "llm_judge"
@@ -35,7 +36,7 @@ class Slot:
     findings: tuple[Finding, ...] = ()  # what may stand between it and acceptance
     expect: Verdict | None = None  # what the rules said, whether it blocks or not
     unchecked: tuple[str, ...] = ()  # rules that could not tell, which the policy lets pass
-    structural: bool = False  # the last answer held no candidate for it
+    structural: bool = False  # the last answer held no well-formed candidate for it
     ended: bool = False  # it has its disposition
     closed: bool = False  # not asked for again
     proposed: set[str] = field(default_factory=set)
@@ -49,10 +50,13 @@ class Slot:
 
         With ``observing`` the rules block nothing.
         """
-        self.candidate, self.structural, self.unchecked = candidate, False, ()
+        self.candidate, self.unchecked = candidate, ()
         self.expect = judgement.expect
         rules = () if judgement.expect is None or observing else judgement.expect.findings
         self.findings = (*judgement.findings, *rules)
+        self.structural = any(
+            one.check in STRUCTURAL and one.status is Status.REJECT for one in judgement.findings
+        )
         self.point = candidate if not self.standing and isinstance(candidate, dict) else None
 
     @property
@@ -67,9 +71,13 @@ class Slot:
 
     @property
     def doubted(self) -> tuple[str, ...]:
-        """The rules that could not tell, where nothing else stands against the candidate."""
+        """The rules that could not tell, where nothing else stands against the candidate.
+
+        One that was left open, as when a budget was spent, is among them.
+        """
         standing = self.standing
-        only = all(one.status is Status.ERROR and one.kind for one in standing)
+        untold = (Status.ERROR, Status.SKIPPED)
+        only = all(one.status in untold and one.kind for one in standing)
         return tuple(one.check for one in standing) if only else ()
 
     def let_pass(self, unchecked: tuple[str, ...]) -> None:

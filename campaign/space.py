@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self, TypeAlias
+from fractions import Fraction
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
@@ -14,6 +17,7 @@ Point: TypeAlias = Mapping[str, Value]
 
 
 _EXACT = 2**53  # whole numbers up to here are floats without loss
+_MOST_STEPS = 10**12  # up to here a value tells its number of steps whatever was rounded
 
 
 def _scalar(value: object) -> object:
@@ -56,10 +60,18 @@ class FloatParameter(_Parameter):
     scale: Literal["linear", "log"] = Field(
         default="linear", description="How the range is searched; log needs min > 0."
     )
+    step: float | None = Field(
+        default=None,
+        gt=0,
+        description="A value is a multiple of it. The agent is then asked for whole numbers of "
+        "steps, which small models write better. Any value by default.",
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         _check_range(self.min, self.max, self.scale)
+        if self.step is not None:
+            _check_grid(self.min, self.max, self.step)
         return self
 
 
@@ -115,6 +127,43 @@ def content_hash(point: Point) -> str:
     }
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def grid_ends(low: float, high: float, step: float) -> tuple[int, int]:
+    """The least and the greatest number of steps within ``[low, high]``, ends included."""
+    exact = Fraction(repr(step))
+    first = math.ceil(Fraction(repr(low)) / exact)
+    last = math.floor(Fraction(repr(high)) / exact)
+    # One further out may be the very end, once it is rounded to a float.
+    with contextlib.suppress(OverflowError):
+        first -= float(exact * (first - 1)) >= low
+        last += float(exact * (last + 1)) <= high
+    return first, last
+
+
+def grid_size(low: Any, high: Any, step: Any) -> float:
+    """How many multiples of ``step`` lie within ``[low, high]``; infinite where that is no grid.
+
+    Takes what a file holds, whatever that is.
+    """
+    try:
+        first, last = grid_ends(float(low), float(high), float(step))
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        return math.inf
+    return last - first + 1 if last > first else math.inf
+
+
+def _check_grid(low: float, high: float, step: float) -> None:
+    first, last = grid_ends(low, high, step)
+    if last <= first:
+        many = "no multiple" if last < first else "only one multiple"
+        raise ValueError(
+            f"step {step!r}: {many} of it lies from {low!r} to {high!r}; give a smaller step"
+        )
+    if max(-first, last) > _MOST_STEPS:
+        raise ValueError(
+            f"step {step!r}: more than 10^12 steps from 0; give a larger step, or none"
+        )
 
 
 def _check_range(low: float, high: float, scale: str) -> None:

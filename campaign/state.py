@@ -11,13 +11,31 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from campaign import events
-from campaign.budget import Usage
+from campaign.allocated import Allocations
+from campaign.allocationevents import (
+    AllocationBegan,
+    AllocationEnded,
+    AllocationQueued,
+    AllocationReserved,
+)
+from campaign.budget import ALLOCATED, Usage
 from campaign.contract import rejects
 from campaign.events import Entry
 from campaign.ledger import uncollected
 from campaign.model import SIMULATION, Disposition, Mode
 from campaign.slurmjobs import SlurmJobs
 from campaign.space import Point, content_hash
+from campaign.votes import Votes
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls that one ask took; ``open`` is the one whose end is not known."""
+
+    made: int = 0
+    failed: int = 0  # those that used up a retry; one that ended with its job is among them
+    reason: str = ""  # why the last of them failed
+    open: events.Called | None = None
 
 
 @dataclass(slots=True)
@@ -25,6 +43,8 @@ class RoundState:
     """One round as far as it got."""
 
     asked: dict[int, events.Asked] = field(default_factory=dict)  # by generation
+    calls: dict[int, Calls] = field(default_factory=dict)  # by generation
+    unanswered: dict[int, events.Unanswered] = field(default_factory=dict)  # by generation
     answers: dict[int, events.Answered] = field(default_factory=dict)  # by generation
     fills: dict[int, events.Filled] = field(default_factory=dict)  # by draw
     judged: dict[tuple[int, int], events.Judged] = field(default_factory=dict)  # (generation, draw)
@@ -72,6 +92,8 @@ class CampaignState:
     points: dict[str, Point] = field(default_factory=dict)  # proposed, by content hash
     usage: Usage = field(default_factory=Usage)
     slurm: SlurmJobs = field(default_factory=SlurmJobs)
+    allocations: Allocations = field(default_factory=Allocations)
+    votes: Votes = field(default_factory=Votes)
 
     @property
     def dry_run(self) -> bool:
@@ -115,6 +137,7 @@ class CampaignState:
     def _(self, event: events.JobStarted) -> None:
         self.job = event
         self.signalled = self.job_ended = None
+        self._charge_open_calls()
         self.usage.new_job()
         self.slurm.started(event)
 
@@ -149,9 +172,60 @@ class CampaignState:
         self.usage.reserve("generations", 1)
 
     @_apply.register
+    def _(self, event: events.Called) -> None:
+        calls = self.round(event.round).calls.setdefault(event.generation, Calls())
+        calls.made, calls.open = event.attempt, event
+        self.usage.reserve("tokens", event.tokens)
+
+    @_apply.register
+    def _(self, event: events.CallFailed) -> None:
+        calls = self.round(event.round).calls[event.generation]
+        self._hang_up(calls, event.tokens)
+        calls.failed += not event.free
+        calls.reason = event.reason
+
+    @_apply.register
+    def _(self, event: events.Unanswered) -> None:
+        self.round(event.round).unanswered[event.generation] = event
+        self.usage.settle("generations", 1, 0)
+
+    @_apply.register
+    def _(self, event: events.VoteAsked) -> None:
+        self.votes.asked(event)
+        self.usage.reserve("judge_calls", 1)
+        self.usage.reserve("tokens", event.tokens)
+
+    @_apply.register
+    def _(self, event: events.Voted) -> None:
+        asked = self.votes.voted(event)
+        self.usage.settle("judge_calls", 1, 1)
+        self.usage.settle("tokens", asked.tokens, event.tokens)
+
+    def _hang_up(self, calls: Calls | None, tokens: int) -> None:
+        """A call has ended; its reservation is replaced by what it is charged."""
+        if calls is not None and calls.open is not None:
+            self.usage.settle("tokens", calls.open.tokens, tokens)
+            calls.open = None
+
+    def _charge_open_calls(self) -> None:
+        """Whoever made them is gone: what they used is not known, and nothing is given back."""
+        for rounds in self.rounds.values():
+            if rounds.ended:
+                continue
+            for calls in rounds.calls.values():
+                if calls.open is not None:
+                    self._hang_up(calls, calls.open.tokens)
+                    calls.failed += 1
+        for vote in self.votes.abandon():
+            self.usage.settle("judge_calls", 1, 1)
+            self.usage.settle("tokens", vote.tokens, vote.tokens)
+
+    @_apply.register
     def _(self, event: events.Answered) -> None:
-        self.round(event.round).answers[event.generation] = event
+        rounds = self.round(event.round)
+        rounds.answers[event.generation] = event
         self.usage.settle("generations", 1, 1)
+        self._hang_up(rounds.calls.get(event.generation), event.tokens)
         self._remember(event.candidates)
 
     @_apply.register
@@ -176,6 +250,8 @@ class CampaignState:
         task = self.tasks[event.task, event.candidate]
         started, task.open = task.open, None
         task.ended.append(event)
+        if started is not None:
+            self.allocations.tried(started.share, event)
         if event.status != "cancelled":
             self.slurm.progressed()
         for cap in _caps(event.task):
@@ -193,6 +269,25 @@ class CampaignState:
     def _(self, event: events.RoundEnded) -> None:
         self.round(event.round).ended = True
         self.slurm.progressed()
+
+    @_apply.register
+    def _(self, event: AllocationReserved) -> None:
+        self.allocations.reserved(event, self.changed_at)
+        self.usage.reserve(ALLOCATED, event.reserved)
+
+    @_apply.register
+    def _(self, event: AllocationQueued) -> None:
+        self.allocations.queued(event)
+
+    @_apply.register
+    def _(self, event: AllocationBegan) -> None:
+        self.allocations.began(event)
+
+    @_apply.register
+    def _(self, event: AllocationEnded) -> None:
+        asked = self.allocations.ended(event)
+        if asked is not None:
+            self.usage.settle(ALLOCATED, asked.reserved, event.spent)
 
 
 # Bound once: looked up through an instance, every call would wrap the method anew.

@@ -13,7 +13,12 @@ key                           meaning
 ``best``                      ``candidate``, ``value``, ``round``, ``slot``, ``incomplete``
                               (verifiers that never answered for it), or null
 ``objective``                 ``name``, and ``target`` and ``tolerance`` or ``direction``
+``agent``                     of a model, program or function that is asked: ``answers``, ``calls``,
+                              ``failed`` (calls without an answer), ``input_tokens`` and
+                              ``output_tokens`` of the answers; null for other agents
 ``budgets``                   by cap: ``limit`` (null: none), ``per``, ``reserved``, ``spent``
+``allocation``                node-hours of Slurm's jobs, ``allocated`` = ``tasks`` + ``idle`` +
+                              ``lost``, with how many are not over (``open``); null without any
 ``slots``                     every slot: ``round``, ``slot``, ``disposition``, ``generation``,
                               ``candidate``, ``value``, ``incomplete``, ``reason``
 ``tasks``                     ``running``, ``done``, ``failed`` (tries), ``seconds``
@@ -27,9 +32,11 @@ key                           meaning
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from campaign.budget import counted_by
 from campaign.config import CampaignConfig
 from campaign.configfile import config_from_mapping
 from campaign.events import RunCreated
@@ -38,9 +45,10 @@ from campaign.lock import alive_holder
 from campaign.model import ONCE
 from campaign.observations import best, observations, unproven
 from campaign.state import CampaignState, fold
+from campaign.talks import talks
 from campaign.waiting import look, standing
 
-CAPS = ("node_hours", "verifier_node_hours", "generations")
+CAPS = ("node_hours", "verifier_node_hours", "generations", "tokens", "judge_calls")
 KILLED = "its driver ended without a word; resume goes on"
 
 
@@ -93,7 +101,9 @@ def status(run_dir: Path) -> dict[str, Any]:
         "dispositions": state.dispositions(),
         "best": _best(state, config),
         "objective": config.objective.model_dump(mode="json", exclude_none=True),
+        "agent": _agent(state),
         "budgets": _budgets(state, config),
+        "allocation": _allocation(state),
         "slots": _slots(state, config),
         "tasks": _tasks(state),
         "queued": queue.as_data(),
@@ -118,7 +128,8 @@ def _best(state: CampaignState, config: CampaignConfig) -> dict[str, Any] | None
 def _budgets(state: CampaignState, config: CampaignConfig) -> dict[str, Any]:
     shown = {}
     for name in CAPS:
-        cap, counter = config.budgets.cap(name), state.usage.counter(name)
+        cap = config.budgets.cap(name)
+        counter = state.usage.counter(counted_by(name, cap))
         per = "campaign" if cap is None else cap.per
         shown[name] = {
             "limit": None if cap is None else cap.limit,
@@ -127,6 +138,24 @@ def _budgets(state: CampaignState, config: CampaignConfig) -> dict[str, Any]:
             "spent": counter.used(per),
         }
     return shown
+
+
+def _agent(state: CampaignState) -> dict[str, int] | None:
+    found = talks(state)
+    return None if found is None else asdict(found)
+
+
+def _allocation(state: CampaignState) -> dict[str, Any] | None:
+    bill = state.allocations.bill(state.changed_at)
+    if bill is None:
+        return None
+    return {
+        "allocated": bill.allocated,
+        "tasks": bill.tasks,
+        "idle": bill.idle,
+        "lost": bill.lost,
+        "open": bill.open,
+    }
 
 
 def _slots(state: CampaignState, config: CampaignConfig) -> list[dict[str, Any]]:

@@ -15,13 +15,12 @@ from campaign.config import CampaignConfig
 from campaign.configfile import LoadedConfig
 from campaign.drive import RunDirError, refuse_dry_run
 from campaign.events import RunCreated, Submitted, Submitting
-from campaign.fields import duration_text
 from campaign.jobconfig import JobConfig
+from campaign.jobfit import job_problems
 from campaign.jobscript import OUTPUT, TemplateError, script
 from campaign.ledger import Ledger, LedgerError
 from campaign.model import JobOutcome
-from campaign.preflight import tasks
-from campaign.problems import ConfigError, Loc, Problem
+from campaign.problems import ConfigError, Problem
 from campaign.slurmjobs import SlurmJobs
 from campaign.slurmqueue import (
     SCRIPT,
@@ -35,11 +34,6 @@ from campaign.slurmqueue import (
 from campaign.state import CampaignState, fold
 from campaign.status import config_of
 from executors import slurm
-from executors.allocation import share
-from executors.base import KILL_GRACE
-
-STARTING = 10.0
-"""Seconds of a job that go into starting the driver and its workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +51,8 @@ class Submission:
 
 def require_job(loaded: LoadedConfig) -> None:
     """Refuse a config whose tasks could never run in the job it asks for: ``ConfigError``."""
-    found = [loaded.problem(loc, message) for loc, message in _problems(loaded.config)]
-    if found:
+    _job(loaded.config)
+    if found := job_problems(loaded):
         raise ConfigError(found, str(loaded.path))
 
 
@@ -161,21 +155,3 @@ def _job(config: CampaignConfig) -> JobConfig:
         message = "missing; say what to ask Slurm for, at least job: {walltime: 1h}"
         raise ConfigError([Problem("job", message)])
     return config.job
-
-
-def _problems(config: CampaignConfig) -> Iterator[tuple[Loc, str]]:
-    """What could never run in the job that is asked for."""
-    job = _job(config)
-    for loc, task in tasks(config):
-        needed = task.walltime + KILL_GRACE + STARTING + job.margin
-        if needed > job.walltime:
-            yield (
-                (*loc, "walltime"),
-                f"{duration_text(task.walltime)} in jobs of {duration_text(job.walltime)} with a "
-                f"margin of {duration_text(job.margin)}: it could never start; "
-                f"give job.walltime at least {duration_text(needed)}",
-            )
-    try:
-        share(config.executors, ["node"] * job.nodes)
-    except ValueError as error:
-        yield ("job", "nodes"), str(error)

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from campaign.budget import counted_by
 from campaign.config import CampaignConfig
 from campaign.events import Judged, VerdictRecord
 from campaign.lines import number, plain, point_text
@@ -16,6 +17,7 @@ from campaign.model import NOT_SIMULATED, SIMULATION, Disposition
 from campaign.observations import best, reached, unproven
 from campaign.state import CampaignState
 from campaign.status import CAPS
+from campaign.talks import talks
 
 STYLES = {
     Disposition.ACCEPTED: "green",
@@ -31,6 +33,7 @@ MEANING = {
     Disposition.RETURNED: "run although it was rejected, by policy",
     Disposition.TOMBSTONE: "left empty",
 }
+_IF_USED = ("tokens", "judge_calls")  # counters that many runs have no use for
 
 
 def disposition_table(counts: Mapping[str, int]) -> Table:
@@ -52,9 +55,37 @@ def budget_table(config: CampaignConfig, state: CampaignState) -> Table:
     for title in ("spent", "reserved", "limit"):
         table.add_column(title, justify="right")
     for name in CAPS:
-        cap, counter = config.budgets.cap(name), state.usage.counter(name)
-        limit = "none" if cap is None else f"{cap.limit:.4g}"
-        table.add_row(name, f"{counter.spent:.4g}", f"{counter.reserved:.4g}", limit)
+        cap = config.budgets.cap(name)
+        counter = state.usage.counter(counted_by(name, cap))
+        limit = "none" if cap is None else _amount(cap.limit)
+        if name in _IF_USED and cap is None and not counter.spent + counter.reserved:
+            continue
+        table.add_row(name, _amount(counter.spent), _amount(counter.reserved), limit)
+    return table
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def allocation_table(state: CampaignState) -> Table | None:
+    """Where the node-hours went that Slurm gave, None for a run that had none."""
+    bill = state.allocations.bill(state.changed_at)
+    if bill is None:
+        return None
+    open_ = f", {bill.open} not over yet" if bill.open else ""
+    rows = (
+        ("allocated", bill.allocated, f"nodes x time of Slurm's jobs{open_}"),
+        ("tasks", bill.tasks, "tries that ended by themselves"),
+        ("idle", bill.idle, "nodes that nothing ran on"),
+        ("lost", bill.lost, "tries that were lost or cancelled"),
+    )
+    table = Table(title="Allocation", title_justify="left", title_style="bold")
+    table.add_column("part")
+    table.add_column("node-hours", justify="right")
+    table.add_column("meaning")
+    for part, hours, meaning in rows:
+        table.add_row(part, f"{hours:.4g}", meaning)
     return table
 
 
@@ -97,14 +128,16 @@ def summary(
     """Everything a person wants to know at the end; ``how`` is the run's state and why."""
     name = f"{config.name}, dry run" if state.dry_run else config.name
     ending = Text.assemble((f"{name}: {how[0]}", "bold"), f" ({plain(how[1])})" if how[1] else "")
-    gate = gate_table(state)
+    gate, allocation = gate_table(state), allocation_table(state)
     return Group(
         Text(),
         ending,
         _result(config, state),
+        *([Text(f"Agent: {asked}")] if (asked := talks(state)) else []),
         *([gate] if gate else []),
         disposition_table(state.dispositions()),
         budget_table(config, state),
+        *([allocation] if allocation else []),
         # Never broken: it is there to be copied.
         Text(f"Everything is in {run_dir}", no_wrap=True, overflow="ignore"),
     )

@@ -11,18 +11,18 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from campaign.budget import Exhausted, blocking
+from campaign.budget import Exhausted, counted_by
 from campaign.config import CampaignConfig, TaskConfig
 from campaign.contract import Contract, simulation_contract, verifier_contract
 from campaign.events import TaskEnded, TaskStarted
-from campaign.limits import worst_case
+from campaign.limits import share, worst_case
 from campaign.model import SIMULATION, JobOutcome
+from campaign.purse import Purse
 from campaign.recorder import Recorder
 from campaign.render import Place, build_task
 from campaign.space import Point, content_hash
@@ -67,7 +67,7 @@ class TaskRunner:
     def __init__(
         self, config: CampaignConfig, place: Place, executors: Runs, recorder: Recorder, stop: Stop
     ) -> None:
-        self._budgets = config.budgets
+        self._config = config
         self._simulation_contract = simulation_contract(config.objective.name)
         self._place = place
         self._executors = executors
@@ -75,8 +75,7 @@ class TaskRunner:
         self._stop = stop
         self._turns = Turns(config.executors, executors.load, stop.clock)
         self._late = False  # the job's end stopped the run
-        self._held: defaultdict[str, float] = defaultdict(float)  # on its way to the ledger
-        self._holds = 0
+        self._purse = Purse(config.budgets, recorder)
         self._spent = ""  # the cap that stopped the run
         self._single: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._line = Line()
@@ -144,7 +143,7 @@ class TaskRunner:
 
     async def _attempt(self, job: Job, candidate: str) -> TaskEnded:
         cost = worst_case(job.spec)
-        wanted = dict.fromkeys(job.caps, cost)
+        wanted = {cap: cost for cap in job.caps if self._by_tasks(cap)}
         await self._wait_for_room(job, wanted)
         known = self._state.tasks.get((job.name, candidate), TaskState())
         started = TaskStarted(
@@ -155,12 +154,13 @@ class TaskRunner:
             slot=job.slot,
             nodes=job.spec.nodes,
             reserved=cost,
+            share=self._share(job.spec),
         )
         task = self._build(job, started.attempt)
         self._in_flight += 1
         try:
             with self._turns.taking(job.spec):
-                with self._holding(wanted):
+                with self._purse.holding(wanted):
                     await self._recorder.record(started)
                 result = held_to(self._contract(job.name), await self._execute(task, job.caps))
                 ended = ending(started, result)
@@ -169,6 +169,14 @@ class TaskRunner:
             self._in_flight -= 1
             self._line.call_all()
         return ended
+
+    def _by_tasks(self, cap: str) -> bool:
+        """Whether what tasks take counts under a cap; else nodes do, with or without tasks."""
+        return counted_by(cap, self._config.budgets.cap(cap)) == cap
+
+    def _share(self, spec: TaskConfig) -> float:
+        in_job = self._state.allocations.own is not None
+        return share(spec, self._config.executors, in_job=in_job)
 
     def _build(self, job: Job, attempt: int) -> Task:
         """The task, rendered; a template that was broken since preflight fails the run by name."""
@@ -217,8 +225,7 @@ class TaskRunner:
         """Look whether there is room. Raises ``StoppedError`` when there never will be."""
         if not self._may_start(wanted):
             raise StoppedError(self._stop.reason)
-        whole = {cap: amount + self._held[cap] for cap, amount in wanted.items()}
-        blocked = blocking(self._state.usage, self._budgets, whole)
+        blocked = self._purse.blocked(wanted)
         if blocked is None and self._turns.may_start(job.spec):
             return True
         if blocked is None and self._in_flight == 0:
@@ -251,21 +258,6 @@ class TaskRunner:
             done = blocked.per == "campaign"
             self._stop.request(str(blocked), JobOutcome.DONE if done else JobOutcome.STOPPED)
         self._line.call_all()
-
-    @contextmanager
-    def _holding(self, amounts: Mapping[str, float]) -> Iterator[None]:
-        """Count amounts as spoken for until the event that reserves them is in the state."""
-        self._holds += 1
-        for cap, amount in amounts.items():
-            self._held[cap] += amount
-        try:
-            yield
-        finally:
-            self._holds -= 1
-            for cap, amount in amounts.items():
-                self._held[cap] -= amount
-            if not self._holds:
-                self._held.clear()  # sums of floats leave a rest; what nothing holds is nothing
 
 
 def _begun(directories: Collection[Path]) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from campaign.space import Point
@@ -14,10 +14,14 @@ Fits: TypeAlias = Callable[[Sequence[Point]], Sequence[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One finished simulation; ``value`` is None where it failed or a verifier rejected it."""
+    """One finished simulation; ``value`` is None where it failed or a verifier rejected it.
+
+    ``reason`` says why; it is for whoever is told of the trial, and no part of what it is.
+    """
 
     point: Point
     value: float | None
+    reason: str = field(default="", compare=False)
 
 
 class SpaceExhaustedError(ValueError):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from campaign.events import pack
-from campaign.judging import CANDIDATES, RATIONALE
+from campaign.grounding import RATIONALE
+from campaign.judging import CANDIDATES
 from campaign.rulebook import RuleBook
 from checks.domain import judge as judge_by_space
 from checks.domain import normalise

@@ -17,7 +17,7 @@ from campaign.events import Entry
 from campaign.lines import line, number, point_text
 from campaign.observations import best
 from campaign.state import CampaignState
-from campaign.summary import budget_table, disposition_table
+from campaign.summary import allocation_table, budget_table, disposition_table
 
 LAST = 8  # decisions shown in the live view
 PERIOD = 0.25  # seconds between two pictures at the least
@@ -90,6 +90,7 @@ class LiveView:
             self._headline(state),
             disposition_table(state.dispositions()),
             budget_table(self._config, state),
+            *([allocation] if (allocation := allocation_table(state)) else []),
             *(Text(text, overflow="ellipsis", no_wrap=True, style="dim") for text in self._last),
         )
 

@@ -49,7 +49,10 @@ class Batch:
         self._earlier: dict[int, Repeats] = {}  # by rule
 
     def judge(
-        self, history: Iterable[Mapping[str, object]], pinned: Collection[int] = ()
+        self,
+        history: Iterable[Mapping[str, object]],
+        pinned: Collection[int] = (),
+        names: Sequence[int] = (),
     ) -> list[Verdict]:
         """Judge by every rule; one verdict a candidate."""
         past = tuple(history)
@@ -62,7 +65,10 @@ class Batch:
                 else:
                     found = self._alike(rule, suspects, pinned)
                 self._codes[place, list(found)] = _SPOKEN
-                self._earlier[place] = found
+                self._earlier[place] = {
+                    at: names[earlier] if names and earlier >= 0 else earlier
+                    for at, earlier in found.items()
+                }
         verdicts = [self._suite._passing] * len(self._columns)
         findings = self._findings
         for index in np.flatnonzero(self._codes.any(axis=0)).tolist():

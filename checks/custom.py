@@ -21,6 +21,7 @@ import inspect
 import logging
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,7 +143,10 @@ def _asked(
         answer = function(_copied(value), _copied(dict(params)))
         return _validated(answer)
     except Exception as exc:  # whatever the user's code raises
-        _log.warning("check %s raised", getattr(function, _MARK).name, exc_info=True)
+        # Where, but not what it said: that may be the value, which is the agent's.
+        where = "".join(traceback.format_tb(exc.__traceback__))
+        name = getattr(function, _MARK).name
+        _log.warning("check %s raised %s\n%s", name, type(exc).__name__, where)
         raise Raised(f"check raised {type(exc).__name__}: {exc}") from None
 
 

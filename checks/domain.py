@@ -19,8 +19,17 @@ Key: TypeAlias = tuple[object, ...]
 _Defect: TypeAlias = tuple[str, str]  # the check, the reason
 
 _UNKNOWN, _MISSING, _TYPE, _FINITE, _BOUNDS = "unknown", "missing", "type", "finite", "bounds"
-_DISTINCT, _COUNT = "distinct", "count"
-_CHAIN = (_MISSING, _TYPE, _FINITE, _BOUNDS)  # each needs of a value what the ones before found
+_STEP, _DISTINCT, _COUNT = "step", "distinct", "count"
+_CHAIN = (_MISSING, _TYPE, _FINITE, _BOUNDS, _STEP)  # each needs what the ones before found
+
+DERIVED = (_COUNT, _UNKNOWN, *_CHAIN, _DISTINCT)
+"""Every check of this module, in its order."""
+
+STRUCTURAL = frozenset({_UNKNOWN, _MISSING, _TYPE})
+"""The checks without which there is no candidate, but something that only looks like one."""
+
+_WHOLE = 1e-9  # of a step
+_SLACK = 4 * 2.0**-52  # of a number of steps, for the rounding of the value
 
 _PLACES = 10  # decimals that tell two candidates apart
 _DIGITS = 6  # significant digits kept where ten decimals would merge a whole range
@@ -35,7 +44,8 @@ class Bound:
     """What one parameter may be.
 
     ``low`` and ``high`` are inclusive, finite, and only for ``float`` and ``int``;
-    ``choices`` only for ``categorical``.
+    ``choices`` only for ``categorical``; ``step``, only for ``float``, is what values are
+    multiples of, 0 for any value.
     """
 
     name: str
@@ -43,6 +53,7 @@ class Bound:
     low: float = 0.0
     high: float = 0.0
     choices: tuple[bool | int | float | str, ...] = ()
+    step: float = 0.0
 
 
 def judge(
@@ -50,21 +61,24 @@ def judge(
     candidates: Sequence[object],
     *,
     seen: Collection[Key] = (),
+    shown: Collection[Key] = (),
     pinned: Sequence[Mapping[str, object]] = (),
     slots: Sequence[int] = (),
 ) -> tuple[tuple[Finding, ...], ...]:
     """Run every check on every candidate; one tuple of findings for each, in their order.
 
-    ``seen`` are the keys of the campaign's history, best as a set; ``pinned`` the candidates
-    of the same batch that passed already. ``slots`` names the candidates in the reasons, by
-    default their positions. Every defect is a finding of its own, a check without one passes,
-    and a check that could not look at all of a candidate is skipped. Of equal candidates the
-    first keeps its place, but one without another defect goes before one with.
+    ``seen`` are the keys of the campaign's history, best as a set, ``shown`` those of what the
+    agent was shown beside it; ``pinned`` the candidates of the same batch that passed already.
+    ``slots`` names the candidates in the reasons, by default their positions. Every defect is a
+    finding of its own, a check without one passes, and a check that could not look at all of a
+    candidate is skipped. Of equal candidates the first keeps its place, but one without another
+    defect goes before one with.
     """
     defects = [tuple(_defects(bounds, candidate)) for candidate in candidates]
     keys = [key(bounds, candidate) for candidate in candidates]
     history = seen if isinstance(seen, Set | Mapping) else frozenset(seen)
     fixed = {key(bounds, candidate) for candidate in pinned}
+    checks = [c for c in derived(any(bound.step for bound in bounds)) if c != _COUNT]
     owner: dict[Key, int] = {}
     for index in sorted(range(len(keys)), key=lambda i: bool(defects[i])):
         owner.setdefault(keys[index], index)
@@ -81,11 +95,18 @@ def judge(
             yield _DISTINCT, "repeats an accepted candidate of this batch; propose a different one"
         if own in history:
             yield _DISTINCT, "was tried before; propose a different candidate"
+        elif own in shown:
+            yield _DISTINCT, "is a copy of one that was shown; propose one of your own"
 
     return tuple(
-        _findings((*defects[index], *repeats(index)), comparable=bool(keys[index]))
+        _findings(checks, (*defects[index], *repeats(index)), comparable=bool(keys[index]))
         for index in range(len(candidates))
     )
+
+
+def derived(stepped: bool) -> tuple[str, ...]:
+    """The checks that are made, in their order: ``step`` only where a parameter has one."""
+    return tuple(check for check in DERIVED if stepped or check != _STEP)
 
 
 def too_many_or_few(expected: int, found: int) -> Finding:
@@ -123,13 +144,25 @@ def key(bounds: Sequence[Bound], candidate: object) -> Key:
     return () if None in parts else tuple(parts)
 
 
-def _findings(defects: tuple[_Defect, ...], *, comparable: bool) -> tuple[Finding, ...]:
+def whole_steps(value: float, step: float) -> int | None:
+    """How many times ``step`` a value is; ``None`` where that is no whole number."""
+    try:
+        count = value / step
+        whole = round(count)
+    except (OverflowError, ValueError):  # an integer beyond any float, or not finite
+        return None
+    return whole if abs(count - whole) <= _WHOLE + _SLACK * abs(count) else None
+
+
+def _findings(
+    checks: Sequence[str], defects: tuple[_Defect, ...], *, comparable: bool
+) -> tuple[Finding, ...]:
     by_check: dict[str, list[str]] = {}
     for check, reason in defects:
         by_check.setdefault(check, []).append(reason)
     found: list[Finding] = []
     blocked = False
-    for check in (_UNKNOWN, *_CHAIN, _DISTINCT):
+    for check in checks:
         reasons = by_check.get(check, [])
         layer = Layer.DOMAIN if check == _DISTINCT else Layer.SCHEMA
         unable = blocked if check in _CHAIN else check == _DISTINCT and not comparable
@@ -183,6 +216,8 @@ def _defect(bound: Bound, value: object) -> _Defect | None:
         return _BOUNDS, f"at least {_shown(bound.low)}"
     if value > bound.high:
         return _BOUNDS, f"at most {_shown(bound.high)}"
+    if bound.step and whole_steps(value, bound.step) is None:
+        return _STEP, f"a multiple of {_shown(bound.step)}"
     return None
 
 
@@ -211,7 +246,7 @@ def _identity(bound: Bound, value: object) -> object:
         return plain
     if bound.kind == "int" or not isinstance(plain, float) or not math.isfinite(plain):
         return None
-    return round(plain, _places(bound)) + 0.0
+    return whole_steps(plain, bound.step) if bound.step else round(plain, _places(bound)) + 0.0
 
 
 def _places(bound: Bound) -> int:
@@ -236,6 +271,7 @@ def _wanted(bound: Bound) -> str:
     if bound.kind == "categorical":
         return f"give one of {', '.join(_shown(choice) for choice in bound.choices)}"
     number = "a number" if bound.kind == "float" else "a whole number"
+    number = f"a multiple of {_shown(bound.step)}" if bound.step else number
     return f"give {number} from {_shown(bound.low)} to {_shown(bound.high)}"
 
 

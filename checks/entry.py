@@ -62,7 +62,7 @@ def compiled(entry: object, world: World, source: str = "") -> Rule:
     if kind.name == EXPRESSION and "condition" in given:
         condition = _condition(given["condition"] or "", "condition", fields, problems)
     if kind.name == JUDGE:
-        problems += _judge(values, world)
+        problems += _judge(values, world, scope)
     question = None if problems else _built(kind, values, reads, world, problems)
     if problems:
         raise Refused(problems)
@@ -140,7 +140,7 @@ def _type(entry: Mapping[str, object], world: World) -> list[str]:
         meant = nearest(name.lower(), known)
         return [f"unknown type {shown(name)}; {meant}the types are {', '.join(known)}"]
     if name == JUDGE and world.references is None:
-        return [f"{JUDGE}: no judge is configured; configure one, or leave the rule out"]
+        return [f"{JUDGE}: no judge is configured; configure one (judge:), or leave the rule out"]
     return []
 
 
@@ -251,11 +251,12 @@ def _values(kind: RuleType, given: Mapping[str, object], problems: list[str]) ->
     return values
 
 
-def _judge(values: Mapping[str, Any], world: World) -> list[str]:
+def _judge(values: Mapping[str, Any], world: World, scope: Scope) -> list[str]:
     """What is wrong with the references of a judged rule's context."""
     problems = []
+    of_batch = scope is Scope.BATCH and world.proposal_references is not None
+    known = sorted((world.proposal_references if of_batch else world.references) or ())
     for reference in values.get("context") or ():
-        known = sorted(world.references or ())
         if not isinstance(reference, str) or reference.count(".") != 1:
             problems.append(f"context: {shown(reference)}; each is a name.field string")
         elif reference not in known:

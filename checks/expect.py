@@ -20,6 +20,7 @@ KEYS = (
     "repair",
     "structural",
     "max_iterations",
+    "structural_budget",
     "on_exhausted",
     "judge_budget",
     "expectations",
@@ -48,6 +49,7 @@ class Expect:
     repair: str | Prompt = "auto"
     structural: str | Prompt = "retry"
     max_iterations: int = 2  # generations, the first counted
+    structural_budget: int | None = None  # answers without candidates that cost no generation
     on_exhausted: str = "fallback"
     judge_budget: int | None = None  # calls
     entries: Entries = field(default_factory=list)  # what the suite was compiled from, in order
@@ -115,7 +117,7 @@ def read_expect(block: object, around: Around, *, defaults: object = None) -> Ex
     return _made(merged, around, Suite(rules), entries)
 
 
-_LOOPING = ("repair", "structural", "max_iterations", "on_exhausted")
+_LOOPING = ("repair", "structural", "max_iterations", "structural_budget", "on_exhausted")
 
 
 def _unsteered(
@@ -135,11 +137,13 @@ def _made(merged: Mapping[str, object], around: Around, suite: Suite, entries: E
     """The block's values, checked before; what is left out has its default."""
     usual = Expect(suite)
     iterations, budget = merged.get("max_iterations"), merged.get("judge_budget")
+    structural = merged.get("structural_budget")
     return Expect(
         suite,
         repair=_resolved(merged.get("repair", usual.repair), around),
         structural=_resolved(merged.get("structural", usual.structural), around),
         max_iterations=iterations if isinstance(iterations, int) else usual.max_iterations,
+        structural_budget=structural if isinstance(structural, int) else None,
         on_exhausted=str(merged.get("on_exhausted", usual.on_exhausted)),
         judge_budget=budget if isinstance(budget, int) else None,
         entries=entries,
@@ -171,7 +175,8 @@ def _policy(merged: Mapping[str, object], around: Around, has_rules: bool) -> li
     problems = [*_way("repair", repair, REPAIRS, around)]
     structural = merged.get("structural", "retry")
     problems += _way("structural", structural, STRUCTURALS, around)
-    for key, most in (("max_iterations", MOST_ITERATIONS), ("judge_budget", None)):
+    counts = dict.fromkeys(("max_iterations", "structural_budget"), MOST_ITERATIONS)
+    for key, most in (counts | {"judge_budget": None}).items():
         if key in merged and (fault := _count(merged[key], most)):
             problems.append(f"{key}: {fault}")
     ending = merged.get("on_exhausted", ENDINGS[0])
@@ -182,7 +187,7 @@ def _policy(merged: Mapping[str, object], around: Around, has_rules: bool) -> li
         )
     if repair != "none":
         return problems
-    idle = [key for key in ("max_iterations", "on_exhausted") if key in merged]
+    idle = [key for key in ("max_iterations", "structural_budget", "on_exhausted") if key in merged]
     if "structural" in merged and structural != "retry":
         idle.append("structural")
     problems += [

@@ -42,7 +42,9 @@ class Finding:
     """What one check said of one candidate; ``metrics`` are numbers it measured, by name.
 
     ``kind`` is the type of a rule, ``""`` for a check that is none. ``open`` marks a skipped
-    check that nobody waived, as when a budget ended before it: it counts as not passed.
+    check that nobody waived, as when a budget ended before it: it counts as not passed. ``told``
+    is what an agent is told in the place of a ``reason`` that may be kept and so quotes nothing
+    that must not; see :attr:`words`.
     """
 
     check: str
@@ -53,6 +55,12 @@ class Finding:
     kind: str = ""
     severity: Severity = Severity.ERROR
     open: bool = False
+    told: str = field(default="", repr=False)
+
+    @property
+    def words(self) -> str:
+        """What an agent is told; to be kept nowhere, unlike the reason."""
+        return self.told or self.reason
 
     @property
     def passed(self) -> bool:

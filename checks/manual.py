@@ -95,7 +95,8 @@ PARAMS: Mapping[str, Mapping[str, str]] = {
         "rule": "What the value must satisfy, in plain words.",
         "votes": "How often the model is asked.",
         "model": "The model that is asked; by default the judge's.",
-        "context": "References `name.field`: what the model is given to ground its answer on.",
+        "context": "References `name.field`: what the model is given to ground its answer on, see "
+        "below.",
     },
 }
 """What each parameter of a type means."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _LONGEST = 20_000  # characters of a reply that is read
 _REASON = 300
@@ -15,7 +15,7 @@ _FENCED = re.compile(r"```[a-zA-Z]*\s*\n(.*?)\n?\s*```\Z", re.DOTALL)
 @dataclass(frozen=True, slots=True)
 class Vote:
     passed: bool
-    reason: str = ""
+    reason: str = field(default="", repr=False)
 
 
 def read(reply: object) -> Vote | str:

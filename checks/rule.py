@@ -52,7 +52,9 @@ class Rule:
         """Whether a model has to be asked."""
         return self.test is None and self.across is None
 
-    def finding(self, status: Status, reason: str = "", *, unmade: bool = False) -> Finding:
+    def finding(
+        self, status: Status, reason: str = "", *, unmade: bool = False, told: str = ""
+    ) -> Finding:
         soft = self.judged and self.severity is not Severity.ERROR
         return Finding(
             check=self.id,
@@ -62,6 +64,7 @@ class Rule:
             kind=self.type,
             severity=self.severity,
             open=unmade,
+            told=clipped(told, _DETAIL),
         )
 
     def explained(self, mark: Mark, record: Record) -> Finding:

@@ -63,20 +63,23 @@ class Suite:
         *,
         history: Iterable[Mapping[str, object]] = (),
         pinned: Collection[int] = (),
+        names: Sequence[int] = (),
     ) -> list[Verdict]:
         """Judge candidates, also against each other and ``history``; a verdict for each.
 
         A candidate may be anything; one that is no mapping fails every rule. Of two that are too
-        alike the later is at fault; a ``pinned`` place never is.
+        alike the later is at fault; a ``pinned`` place never is. ``names`` are the numbers by
+        which details name the candidates, by default their places.
         """
         if len(candidates) > _SMALL:
             from checks.batch import Batch
             from checks.columns import Columns
 
-            return Batch(self, Columns(_records(candidates)), candidates).judge(history, pinned)
+            columns = Columns(_records(candidates))
+            return Batch(self, columns, candidates).judge(history, pinned, names)
         marks = self._marks(candidates)
         if self._across:
-            self._compare(candidates, marks, tuple(history), pinned)
+            self._compare(candidates, marks, tuple(history), pinned, names)
         return [
             Verdict(self._findings, found) if any(found[1]) else self._passing
             for found in zip(candidates, marks, strict=True)
@@ -133,6 +136,7 @@ class Suite:
         marks: Sequence[list[Mark]],
         history: Sequence[Mapping[str, object]],
         pinned: Collection[int] = (),
+        names: Sequence[int] = (),
     ) -> None:
         """Mark the candidates that are too alike."""
         for place, rule, apart in self._across:
@@ -144,7 +148,7 @@ class Suite:
                 if type(key) is Status:
                     marks[index][place] = key
             for index, earlier in rule.repeats(keys, history, pinned).items():
-                marks[index][place] = (earlier,)
+                marks[index][place] = (names[earlier] if names and earlier >= 0 else earlier,)
 
 
 def _explained(rules: Sequence[Rule], marks: Sequence[Mark], record: object) -> tuple[Finding, ...]:

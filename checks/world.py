@@ -57,6 +57,7 @@ class World:
     bounds: Bounds | None = None  # of the parameters
     own: Mapping[str, RuleType] | None = None  # the user's own types
     references: frozenset[str] | None = None  # a judge's context may name; None: there is no judge
+    proposal_references: frozenset[str] | None = None  # for rules of scope batch; None: the same
 
     def types(self) -> Mapping[str, RuleType]:
         return {**BUILT_IN, **(self.own or {})}

@@ -8,6 +8,7 @@ process, a provider with what :class:`executors.kernel.Site` asks of one.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -179,6 +180,11 @@ def pilot(config: ExecutorConfig) -> Pilot | None:
 
 STARTING = 60.0
 """Seconds of a pilot job's walltime that go into starting workers and noticing its end."""
+
+
+def granted(walltime: float) -> float:
+    """Seconds that Slurm gives a job which asks for so many: it counts whole minutes."""
+    return 60.0 * math.ceil(walltime / 60)
 
 
 def too_long(walltime: float, asks: Pilot) -> str:

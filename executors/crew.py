@@ -13,14 +13,17 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from parsl.executors.high_throughput.errors import ManagerLost
 
 from executors import task_main
+from executors.account import Account
 from executors.background import go_on, in_thread, start_in_thread
 from executors.config import ExecutorConfig, pilot, several_managers, start_timeout
+from executors.flight import Tasks
 from executors.kernel import Kernel, Site
+from executors.payer import Payer
 from executors.slurm import PATIENCE
 
 _log = logging.getLogger(__name__)
@@ -28,6 +31,7 @@ _WATCH = 0.2  # seconds between two looks at what may have died
 _COUNT = 2.0  # seconds between two looks at how many workers there are
 _RESTARTS = 3  # times in a row an executor may break without answering a single task
 _CLOSE = 15.0  # seconds for a start that is under way when the run ends
+_LAST = 2.0  # seconds before its end at which a pilot is given back: Slurm may take longer
 _GRACE = 60.0  # seconds to give up starting an executor after its workers' own limits
 
 
@@ -41,36 +45,18 @@ class Phase(Enum):
     BREAKING = auto()  # being ended, and their tasks seen to
 
 
-class Tasks(Protocol):
-    """Who has tasks for the workers."""
-
-    def pump(self) -> None:
-        """Hand over what there is, or ask for workers."""
-
-    def busy(self) -> bool:
-        """Whether tasks are in the workers' hands."""
-
-    def overdue(self, now: float) -> str | None:
-        """See to tasks that should have been answered; why the workers are useless, if so."""
-
-    def counted(self, workers: int) -> None:
-        """There are so many workers at the moment."""
-
-    async def orphaned(self, why: str, *, again: bool) -> None:
-        """Nobody will answer what was handed over; ``again``: what has not begun may still run."""
-
-    def refuse(self, why: str) -> None:
-        """No workers can be had."""
-
-
 class Crew:
     """The workers of one label; see the module."""
 
-    def __init__(self, label: str, config: ExecutorConfig, kernel: Kernel, tasks: Tasks) -> None:
+    def __init__(
+        self, label: str, config: ExecutorConfig, kernel: Kernel, tasks: Tasks, payer: Payer
+    ) -> None:
         self.why = ""  # they broke, or could not be had
+        self.unpaid = ""  # nobody pays for them
         self.on_change: Callable[[], None] = lambda: None  # they got ready, or broke
         self.piloted = pilot(config) is not None
         self._label, self._kernel, self._tasks = label, kernel, tasks
+        self._account = Account(label, kernel, payer if self.piloted else None)
         self._alone = not several_managers(config)
         self._limit = start_timeout(config)  # None: no workers that could be replaced
         self._phase = Phase.NONE
@@ -97,6 +83,11 @@ class Crew:
     def coming(self) -> bool:
         """Whether they were asked for and may yet be there."""
         return self._phase in (Phase.STARTING, Phase.COMING)
+
+    @property
+    def ending(self) -> bool:
+        """Whether they are being ended, and others may be asked for after that."""
+        return self._phase is Phase.BREAKING
 
     @property
     def replaceable(self) -> bool:
@@ -134,8 +125,11 @@ class Crew:
             self._mender = self._loop.create_task(self._mend())
 
     def wake(self) -> bool:
-        """As :meth:`ask`; False when that has failed too often."""
-        if self._closed or self._phase is Phase.BREAKING or self._failures >= _RESTARTS:
+        """As :meth:`ask`; False when that has failed too often, or nobody would pay."""
+        if self._closed or self.ending or self._failures >= _RESTARTS:
+            return False
+        self.unpaid = self._account.blocked() if self._phase is Phase.NONE else ""
+        if self.unpaid:
             return False
         self.ask()
         return True
@@ -148,6 +142,10 @@ class Crew:
         if self._mender is not None:  # half an executor cannot be ended; it has a limit of its own
             await asyncio.wait({self._mender}, timeout=_CLOSE)
 
+    async def settle(self) -> None:
+        """Once they have been ended for good."""
+        await self._account.settle()
+
     async def retire(self, why: str) -> None:
         """Give back nodes that can do nothing more; the next are asked for when there is work."""
         if self._phase is not Phase.READY:
@@ -155,8 +153,10 @@ class Crew:
         _log.info("executor %s: %s", self._label, why)
         self._phase = Phase.BREAKING
         await in_thread(self._kernel.discard, self._label)
+        await self._account.settle()
         self._phase = Phase.NONE
         self._tasks.pump()
+        self.on_change()
 
     async def broke(self, why: str) -> None:
         """They will not answer any more: end them, see to their tasks, let them be replaced."""
@@ -169,6 +169,7 @@ class Crew:
         if self._limit is not None:
             await in_thread(self._kernel.discard, self._label)
         await self._tasks.orphaned(why, again=was_ready)
+        await self._account.settle()
         hopeless = not was_ready and not self.piloted
         if hopeless or self._failures >= _RESTARTS:
             self._tasks.refuse(why)
@@ -211,9 +212,17 @@ class Crew:
             why = self._tasks.overdue(now) or why
             if why is not None:
                 await self.broke(why)
+            elif self.ready and self._spent():
+                await self.retire("its walltime is over")
             elif self.ready and not self._alone and now > self._count_at:
                 self._count_at = now + _COUNT
                 go_on(self._count())
+
+    def _spent(self) -> bool:
+        """Whether nothing can run any more on nodes that Slurm is about to take away."""
+        return (
+            bool(ends := self.ends_at()) and time.time() + _LAST > ends and not self._tasks.busy()
+        )
 
     async def _count(self) -> None:
         """Learn how many workers are left: Parsl itself tells only of those that held a task."""
@@ -239,6 +248,7 @@ class Crew:
         current = self._kernel.sites.get(self._label) is site and self._phase is Phase.COMING
         if current and said.exception() is None:
             self._phase, site.came_up = Phase.READY, True
+            go_on(self._account.began())
             self._tasks.pump()
             self.on_change()
 
@@ -248,17 +258,25 @@ class Crew:
             self._end_mending(f"{self.why}; given up after {self._failures} times in a row")
             return
         try:
+            self.unpaid = await self._account.open()
+            if self.unpaid:
+                self._phase, self._mender = Phase.NONE, None
+                self._tasks.unpaid(self.unpaid)
+                self.on_change()
+                return
             if self._limit is not None:
                 await start_in_thread(
                     partial(self._kernel.restart, self._label),
                     self._broken,
                     self._limit + _GRACE + (PATIENCE if self.piloted else 0.0),
                 )
+            await self._account.queued()
         except Exception as error:  # whatever kept it from starting, its tasks must not wait
             self._failures += 1
             self.why = f"the executor cannot start: {error}"
             if self._limit is not None:
                 await in_thread(self._kernel.discard, self._label)
+            await self._account.settle()
             self._end_mending(self.why)
         else:
             self._mender = None

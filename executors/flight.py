@@ -1,9 +1,10 @@
-"""A task between the driver and its worker, and how many of them there are."""
+"""A task between the driver and its worker, how many there are, and who has them."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Protocol
 
 from executors.base import Task, TaskResult
 
@@ -28,3 +29,28 @@ class Load:
     workers: int
     running: int
     queued: int
+
+
+class Tasks(Protocol):
+    """Who has tasks for the workers."""
+
+    def pump(self) -> None:
+        """Hand over what there is, or ask for workers."""
+
+    def busy(self) -> bool:
+        """Whether tasks are in the workers' hands."""
+
+    def overdue(self, now: float) -> str | None:
+        """See to tasks that should have been answered; why the workers are useless, if so."""
+
+    def counted(self, workers: int) -> None:
+        """There are so many workers at the moment."""
+
+    async def orphaned(self, why: str, *, again: bool) -> None:
+        """Nobody will answer what was handed over; ``again``: what has not begun may still run."""
+
+    def refuse(self, why: str) -> None:
+        """No workers can be had."""
+
+    def unpaid(self, why: str) -> None:
+        """No workers can be had, because nobody pays for them."""

@@ -24,9 +24,11 @@ from parsl.executors import HighThroughputExecutor
 from parsl.executors.base import ParslExecutor
 
 from executors import sites
-from executors.config import ExecutorConfig, pilot
+from executors.config import ExecutorConfig, granted, pilot
+from executors.payer import Wanted
 from executors.pilots import PilotProvider
 from executors.provider import ChildProvider, end_group
+from executors.ran import Ran
 from executors.sites import Around
 
 _log = logging.getLogger(__name__)
@@ -63,6 +65,21 @@ class Site:
         """Seconds since the epoch at which its nodes are taken away; 0 for never."""
         provider = _provider(self.executor)
         return 0.0 if provider is None else provider.ends_at()
+
+    def pilot(self) -> str:
+        """Slurm's number of its pilot job, ``""`` for none."""
+        provider = _provider(self.executor)
+        return provider.job_id if isinstance(provider, PilotProvider) else ""
+
+    def began(self) -> float:
+        """When its pilot job started, seconds since the epoch, 0 for not yet. Blocks."""
+        provider = _provider(self.executor)
+        return provider.began() if isinstance(provider, PilotProvider) else 0.0
+
+    def ran(self, name: str) -> Ran | None:
+        """How long the pilot job ``name`` had its nodes, None when nobody can tell. Blocks."""
+        provider = _provider(self.executor)
+        return provider.ran(name) if isinstance(provider, PilotProvider) else None
 
     def broken(self) -> str | None:
         """Why this executor will never answer again; None while it may.
@@ -157,16 +174,23 @@ class Kernel:
     def restart(self, label: str) -> None:
         """Start an executor, in place of one that broke; the old one is ended first."""
         dfk = self._running()
+        name = self._next_name(label)
         if (old := self.sites.get(label)) is not None:
             self.discard(label)  # a no-op for one that was discarded when it broke
             dfk.executors.pop(old.executor.label, None)
             self._generations[label] += 1
-        name = sites.parsl_label(label, self._generations[label])
         around = self._around if old is None else self._around.without_lost_nodes(label)
         new = Site(sites.parsl_executor(label, name, self._configs[label], around))
         self.sites[label] = new
         dfk.add_executors([new.executor])
         new.open_block()
+
+    def wanted(self, label: str) -> Wanted:
+        """The pilot job that the next :meth:`restart` of a label asks for."""
+        asks = pilot(self._configs[label])
+        assert asks is not None
+        name = sites.pilot_name(self._next_name(label), self._around)
+        return Wanted(name, self._around.place(label).count, granted(asks.walltime))
 
     def discard(self, label: str) -> None:
         """End an executor that broke, so that nothing of it is left; its futures fail."""
@@ -210,6 +234,9 @@ class Kernel:
                 dfk.cleanup()
             finally:
                 atexit.unregister(dfk.atexit_cleanup)
+
+    def _next_name(self, label: str) -> str:
+        return sites.parsl_label(label, self._generations[label] + (label in self.sites))
 
     def _running(self) -> DataFlowKernel:
         if self._dfk is None:

@@ -1,9 +1,10 @@
-"""Runs one of Parsl's own programs so that it cannot outlive the driver.
+"""Runs a program so that it cannot outlive the driver.
 
 ``lifeline.py DRIVER_PID MODULE ARGS...`` runs MODULE as ``python -m`` would, in a child of its
-own; 0 stands for whatever started it, as on another machine. When the driver dies, however it
-dies, or when it tells us to end (SIGTERM), everything below is ended; when the child dies by
-itself, what it left behind is ended and its exit code handed on.
+own; 0 stands for whatever started it, as on another machine. ``lifeline.py DRIVER_PID -- ARGV...``
+runs any program, see :func:`held`. When the driver dies, however it dies, or when it tells us to
+end (SIGTERM), everything below is ended; when the child dies by itself, what it left behind is
+ended and its exit code handed on, that of a signal as 128 and its number.
 Standard library only; started by file path, with the folder above as its only addition to the path.
 """
 
@@ -14,14 +15,29 @@ import os
 import runpy
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
+NOT_STARTED = 127
+"""The exit code of a held program that could not be started; standard error says why."""
 _LOOK = 0.5  # seconds between two looks at who our parent is
 _LAST_WORDS = 1.0  # seconds for guards to kill their tasks and to say so
+_PROGRAM = "--"  # in place of a module: what follows is a program
+
+
+def held(argv: Sequence[str]) -> list[str]:
+    """``argv`` so that the program, and all it starts, ends with this process or with a SIGTERM.
+
+    Its pipes are its own, but standard error stays open until everything it started has ended.
+    """
+    script = str(Path(__file__).absolute())
+    # Nothing the environment says about Python is meant for us.
+    return [sys.executable, "-ES", script, str(os.getpid()), _PROGRAM, *argv]
 
 
 def main() -> None:
-    """Run the module named on the command line until it, or the driver, ends."""
+    """Run the module or program named on the command line until it, or the driver, ends."""
     sys.path[0] = str(Path(__file__).parent.parent)
     from executors import processes
 
@@ -38,12 +54,35 @@ def main() -> None:
     if child == 0:
         processes.die_with_parent(watcher)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
+        if module == _PROGRAM:
+            _become(arguments)
         sys.argv = [module, *arguments]
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
+    if module == _PROGRAM:
+        _let_go(0, 1)
     status = _watch(driver, child, ends)
     processes.end_descendants(watcher, _LAST_WORDS)
     os._exit(status)
+
+
+def _become(argv: list[str]) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python's own, which exec would hand on
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], argv)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        os.write(2, f"cannot be started: {argv[0]!r}: {why}\n".encode(errors="replace"))
+    os._exit(NOT_STARTED)
+
+
+def _let_go(*numbers: int) -> None:
+    """Hold no end of the program's pipes: it, and who speaks to it, must see the other's end."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in numbers:
+        os.dup2(null, number)
+    os.close(null)
 
 
 def _watch(driver: int, child: int, ends: set[signal.Signals]) -> int:

@@ -18,6 +18,7 @@ from executors.config import ExecutorConfig, SlurmConfig, capacity, pilot, too_l
 from executors.fleet import Fleet
 from executors.flight import Load
 from executors.kernel import Kernel
+from executors.payer import Free, Payer, UnaffordableError
 from executors.pool import Pool
 from executors.sites import Around
 from executors.slurm import SlurmError
@@ -39,12 +40,18 @@ class ParslExecutors:
     """
 
     def __init__(
-        self, configs: Mapping[str, ExecutorConfig], run_dir: Path, folder: Path | None = None
+        self,
+        configs: Mapping[str, ExecutorConfig],
+        run_dir: Path,
+        folder: Path | None = None,
+        payer: Payer | None = None,
     ) -> None:
         """``run_dir`` is the run's own; Parsl's files go to ``parsl/job-N`` in it.
 
-        In ``folder`` lie the modules that executors of kind ``parsl`` name.
+        In ``folder`` lie the modules that executors of kind ``parsl`` name. Without a ``payer``
+        pilot jobs cost nobody anything.
         """
+        self._payer = payer or Free()
         self._folder = folder
         self._configs = dict(configs)
         self._run_dir = run_dir.absolute()
@@ -79,6 +86,7 @@ class ParslExecutors:
                     self._kernel,
                     f"{run}-{name}",
                     capacity(config, places[name].count),
+                    self._payer,
                 )
                 for name in _names(label, config)
             ]
@@ -102,7 +110,11 @@ class ParslExecutors:
         self._ends_in_its_pilot(task)
         if self._closing is not None:
             return TaskResult(TaskStatus.CANCELLED, reason="the executors are closed")
-        return await pool.run(task)
+        try:
+            return await pool.run(task)
+        except UnaffordableError as refusal:
+            self._payer.exhausted()
+            return TaskResult(TaskStatus.CANCELLED, reason=str(refusal))
 
     def _ends_in_its_pilot(self, task: Task) -> None:
         asks = pilot(self._configs[task.executor])
@@ -126,16 +138,21 @@ class ParslExecutors:
                 await asyncio.wait_for(in_thread(self._kernel.close), _CLOSE)
             except Exception as error:  # TimeoutError, and whatever Parsl's cleanup raises
                 _log.warning("Parsl did not clean up: %s: %s", type(error).__name__, error)
-        for pool in self._pools.values():
-            pool.forget()
+        await asyncio.gather(*(pool.forget() for pool in self._pools.values()))
 
 
 @asynccontextmanager
 async def open_executors(
-    configs: Mapping[str, ExecutorConfig], run_dir: Path, folder: Path | None = None
+    configs: Mapping[str, ExecutorConfig],
+    run_dir: Path,
+    folder: Path | None = None,
+    payer: Payer | None = None,
 ) -> AsyncIterator[ParslExecutors]:
-    """The executors of a run, started, and closed in any case. Raises :class:`ExecutorError`."""
-    executors = ParslExecutors(configs, run_dir, folder)
+    """The executors of a run, started, and closed in any case. Raises :class:`ExecutorError`.
+
+    Nothing is submitted to Slurm that ``payer`` does not pay for.
+    """
+    executors = ParslExecutors(configs, run_dir, folder, payer)
     try:
         await executors.start()
         yield executors

@@ -17,8 +17,9 @@ from pathlib import Path
 from parsl.jobs.states import JobState, JobStatus
 from parsl.providers import LocalProvider
 
-from executors import slurm
+from executors import ran, slurm
 from executors.pilot import PilotJob, script
+from executors.ran import Ran
 
 _log = logging.getLogger(__name__)
 POLL = 2.0
@@ -39,6 +40,7 @@ class PilotProvider(LocalProvider):
         self._job = job
         self._seen: slurm.Job | None = None
         self._id = ""
+        self._asked = False  # Slurm was asked for the pilot, and may have taken it
         self._unknown = 0
         self._over = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -101,6 +103,33 @@ class PilotProvider(LocalProvider):
             return "submitted"
         return (seen.reason or seen.state) if seen.waits else ""
 
+    def began(self) -> float:
+        """Seconds since the epoch at which the pilot started, 0 for not yet. Asks Slurm."""
+        if self.waits():
+            self._look()
+        seen = self._seen
+        return 0.0 if seen is None or seen.waits else seen.start
+
+    def ran(self, name: str) -> Ran | None:
+        """How long the job ``name`` had its nodes, None when nobody can tell. May ask Slurm.
+
+        To be asked once it is over. A job of another name is none that was ever submitted here.
+        """
+        if name != self._job.name:
+            return ran.NEVER
+        if not self._id:
+            return None if self._asked else ran.NEVER
+        seen = self._seen
+        if seen is not None and seen.ending is not None:
+            return ran.of(seen, time.time())
+        try:
+            told = ran.of_number(self._id, self._job.name)
+        except slurm.SlurmError as error:
+            _log.warning("pilot job %s: %s", self._id, error)
+            told = None
+        unknown = told is None and seen is not None and not seen.waits
+        return ran.of(seen, time.time()) if unknown and seen is not None else told
+
     def exit_code(self) -> int | None:
         """Something once the pilot has ended; None while it waits or runs."""
         return 1 if self._ended() else None
@@ -142,6 +171,7 @@ class PilotProvider(LocalProvider):
     def _queue(self, text: str) -> str:
         """The new job's number."""
         deadline = time.monotonic() + slurm.PATIENCE
+        self._asked = True
         unsure = False  # whether Slurm took a job without our learning of it
         while True:
             try:
@@ -153,7 +183,11 @@ class PilotProvider(LocalProvider):
                 unsure = True
                 if time.monotonic() > deadline or self._over.wait(POLL):
                     raise
+            except slurm.SlurmError:
+                self._asked = unsure
+                raise
         if self._over.is_set():  # nobody wants it any more
+            self._id = number
             slurm.cancel([number])
             raise slurm.SlurmError("cancelled while it was submitted")
         return number

@@ -21,6 +21,7 @@ from executors.config import ExecutorConfig, MpiConfig
 from executors.crew import Crew
 from executors.flight import Entry, Load
 from executors.kernel import Kernel
+from executors.payer import Payer, UnaffordableError
 from executors.slots import Slots
 
 GRACE = 15.0
@@ -35,12 +36,18 @@ class Pool:
     """One executor label; see the module. Its workers are a :class:`executors.crew.Crew`."""
 
     def __init__(
-        self, label: str, config: ExecutorConfig, kernel: Kernel, key: str, workers: int
+        self,
+        label: str,
+        config: ExecutorConfig,
+        kernel: Kernel,
+        key: str,
+        workers: int,
+        payer: Payer,
     ) -> None:
         """``workers`` is how many ranks, or whole nodes, there are at once."""
         self.workers = workers
         self.unit = "nodes" if isinstance(config, MpiConfig) else "ranks"
-        self.crew = Crew(label, config, kernel, self)
+        self.crew = Crew(label, config, kernel, self, payer)
         self._label = label
         self._kernel = kernel
         self._key = key  # names our guards among those of other runs in this process
@@ -58,7 +65,10 @@ class Pool:
         return Load(self.workers, running, len(self._waiting) + len(self._flying) - running)
 
     async def run(self, task: Task) -> TaskResult:
-        """Run one task to its answer; cancelling this kills the task first."""
+        """Run one task to its answer; cancelling this kills the task first.
+
+        Raises :class:`executors.payer.UnaffordableError` when nobody pays for its workers.
+        """
         entry = Entry(task, self._loop.create_future())
         self._waiting.append(entry)
         self.pump()
@@ -82,9 +92,10 @@ class Pool:
         for entry in list(self._flying.values()):
             self._finish(entry, answers.cancelled(adopt.ran_for(entry.task.directory)))
 
-    def forget(self) -> None:
+    async def forget(self) -> None:
         """After everything has ended."""
         task_main.forget_pool(self._key)
+        await self.crew.settle()
 
     # From waiting to handed over to answered
 
@@ -200,7 +211,7 @@ class Pool:
     # When its workers break
 
     def busy(self) -> bool:
-        """See :class:`executors.crew.Tasks`, for this and what follows."""
+        """See :class:`executors.flight.Tasks`, for this and what follows."""
         return bool(self._flying)
 
     def counted(self, workers: int) -> None:
@@ -210,6 +221,12 @@ class Pool:
     def refuse(self, why: str) -> None:
         while self._waiting:
             self._settle(self._waiting.popleft(), answers.lost(why))
+
+    def unpaid(self, why: str) -> None:
+        while self._waiting:
+            entry = self._waiting.popleft()
+            if not entry.answer.done():
+                entry.answer.set_exception(UnaffordableError(why))
 
     def overdue(self, now: float) -> str | None:
         why = None

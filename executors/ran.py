@@ -35,6 +35,10 @@ class Ran:
     since: float = 0.0
 
 
+NEVER = Ran("", 0.0, Source.CLOCK)
+"""A job that Slurm was never asked for."""
+
+
 def of_number(number: str, name: str) -> Ran | None:
     """What Slurm says of a job; None when it knows none of that number and name any more.
 

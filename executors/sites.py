@@ -175,7 +175,7 @@ def _pilot(
     place = around.place(label)
     whole = isinstance(config, MpiConfig)
     job = PilotJob(
-        name=job_prefix(around.run_dir) + name,
+        name=pilot_name(name, around),
         nodes=place.count,
         asks=asks,
         command="",
@@ -185,6 +185,11 @@ def _pilot(
     )
     workers = place.count if isinstance(config, MpiConfig) else config.workers_per_node
     return _htex(name, around, workers, PilotProvider(job), address=_address(config), remote=True)
+
+
+def pilot_name(name: str, around: Around) -> str:
+    """What Slurm calls the pilot job of Parsl's executor ``name``."""
+    return job_prefix(around.run_dir) + name
 
 
 def _whole_nodes(label: str, name: str, around: Around) -> HighThroughputExecutor:

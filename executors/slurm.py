@@ -155,6 +155,12 @@ def queue(form: str, *options: str) -> list[str]:
     return [line.strip() for line in said.splitlines()]
 
 
+def accounting(*options: str) -> list[str]:
+    """The lines of ``sacct`` on whole jobs. Raises :class:`SlurmError`, as without accounting."""
+    said = _call(["sacct", "--allocations", "--noheader", "--parsable2", *options])
+    return said.splitlines()
+
+
 def named(prefix: str) -> dict[str, str]:
     """Our jobs that wait or run and whose names begin so: id -> name. Raises SlurmError."""
     states = "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED"
@@ -246,14 +252,14 @@ def _job(number: str, told: Mapping[str, str]) -> Job:
         reason=told.get("Reason", "").removeprefix("None"),
         nodes=int(told.get("NumNodes", "1").split("-")[0] or 1),
         node_list=told.get("NodeList", "").replace("(null)", ""),
-        start=_time(told.get("StartTime", "")),
-        end=_time(told.get("EndTime", "")),
+        start=epoch(told.get("StartTime", "")),
+        end=epoch(told.get("EndTime", "")),
         exit_code=told.get("ExitCode", ""),
     )
 
 
-def _time(text: str) -> float:
-    """Slurm prints local time."""
+def epoch(text: str) -> float:
+    """Seconds since the epoch, 0 for what is no time; Slurm prints local time."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -2,17 +2,107 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from campaign.model import Answer, Ask
+from campaign.space import Point
+
+
+class AgentError(Exception):
+    """There is no answer. ``retryable`` says whether another call may bring one.
+
+    ``status`` and ``request_id`` are the server's where there is one, ``retry_after`` the seconds
+    it asks to wait. ``loading`` is a server that is not up yet, ``otherwise`` says that the next
+    call will ask in another way: neither uses up a retry. ``unspent`` means that nothing was
+    generated for sure. The message never holds what the agent wrote, nor a key.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        retryable: bool = True,
+        status: int = 0,
+        request_id: str = "",
+        retry_after: float = 0.0,
+        loading: bool = False,
+        otherwise: bool = False,
+        unspent: bool = False,
+    ) -> None:
+        super().__init__(what)
+        self.what, self.retryable, self.status = what, retryable, status
+        self.request_id, self.retry_after = request_id, retry_after
+        self.loading, self.otherwise, self.unspent = loading, otherwise, unspent
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.what, {k: v for k, v in vars(self).items() if k != "what"})
+
+
+def _again(what: str, facts: dict[str, object]) -> AgentError:
+    error = AgentError(what)
+    vars(error).update(facts)
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an agent declares of itself.
+
+    ``single_response_v1``: its answer comes with the one response that controlled it, and it
+    takes a correction. Without it a repair can only ask again.
+    """
+
+    single_response_v1: bool = False
+    structured_outputs: bool = False
+    seed: bool = False
+    usage: bool = False
 
 
 class Agent(Protocol):
     """Proposes candidates for the open slots of a batch.
 
-    ``propose`` answers once for each ask. An answer that exists but cannot be used is
-    ``checks.Rejected`` naming its stage (``empty``, ``schema`` …) and costs a generation; any
-    other exception means that there is no answer, and ends the run by its message.
+    ``propose`` answers once for each ask, by one call. An answer that exists but cannot be used
+    names its stage (``empty``, ``schema`` …) and costs a generation; :class:`AgentError` means
+    that there is no answer, and costs a retry. Any other exception ends the run by its message.
+    An agent without a response to show may raise ``checks.Rejected`` with the stage instead.
+    Cancelling ``propose`` ends the call.
     """
 
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def examples(self) -> tuple[Point, ...]:
+        """Candidates that stand in every request; a copy of one is no new candidate."""
+        ...
+
+    def worst(self, ask: Ask) -> int:
+        """Tokens that answering can use at most, what is read included; 0 where none are."""
+        ...
+
     async def propose(self, ask: Ask) -> Answer: ...
+
+    async def close(self) -> None:
+        """End what the agent keeps open."""
+        ...
+
+
+class Plain:
+    """What holds for an agent that declares nothing, uses no tokens and keeps nothing open."""
+
+    __slots__ = ()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    @property
+    def examples(self) -> tuple[Point, ...]:
+        return ()
+
+    def worst(self, ask: Ask) -> int:  # noqa: ARG002
+        return 0
+
+    async def close(self) -> None:
+        return None

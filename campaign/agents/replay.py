@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from campaign.agents.base import Plain
 from campaign.model import Answer, Ask
 from campaign.problems import ConfigError, Problem, dotted
 from campaign.wording import describe
@@ -37,7 +38,7 @@ class Recording(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayAgent:
+class ReplayAgent(Plain):
     """Answers from a recording; an ask that was never answered is a rejection, stage ``empty``."""
 
     answers: dict[tuple[int, int], RecordedAnswer]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from campaign.agents.base import Plain
+from campaign.grid import decode, encode, wired
 from campaign.model import Answer, Ask, Rejection
 from campaign.space import Point, Space
 from campaign.trial import Fits, Goal, Trial
@@ -14,7 +17,7 @@ from checks.world import BUILT_IN
 
 
 @dataclass(frozen=True, slots=True)
-class SurrogateAgent:
+class SurrogateAgent(Plain):
     """Proposes what the surrogate would try next; for a repair, the next best.
 
     What a verifier, or a check of the user's own, rejected counts as a failed simulation, so that
@@ -31,22 +34,32 @@ class SurrogateAgent:
 
         Raises ``SpaceExhaustedError`` when the space holds too few points that are not yet tried.
         """
+        return Answer(await asyncio.to_thread(self._suggest, ask))
+
+    def _suggest(self, ask: Ask) -> tuple[object, ...]:
+        """The candidates; they are searched for on the grid of a stepped parameter."""
         from campaign.surrogate import suggest  # SciPy: half a second that readers need not pay
 
         refused = [one for one in ask.rejections if _of_the_space(one)]
         failed = [Trial(_point(one), None) for one in refused if _at_fault(one)]
-        points = await asyncio.to_thread(
-            suggest,
-            self.space,
+        points = suggest(
+            wired(self.space),
             self.goal,
-            (*ask.trials, *failed),
-            pending=ask.pinned,
-            exclude=[_point(one) for one in refused],
+            [Trial(self._wired(one.point), one.value) for one in (*ask.trials, *failed)],
+            pending=[self._wired(point) for point in ask.pinned],
+            exclude=[self._wired(_point(one)) for one in refused],
             count=len(ask.slots),
             seed=self.seed,
-            fits=self.fits,
+            fits=None if self.fits is None else self._fits,
         )
-        return Answer(tuple(points))
+        return tuple(decode(self.space, point) for point in points)
+
+    def _wired(self, point: Point) -> Point:
+        return encode(self.space, point)
+
+    def _fits(self, points: Sequence[Point]) -> Sequence[bool]:
+        assert self.fits is not None
+        return self.fits([cast("Point", decode(self.space, point)) for point in points])
 
 
 def _at_fault(rejection: Rejection) -> bool:

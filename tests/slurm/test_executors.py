@@ -234,6 +234,16 @@ def test_a_pilot_that_ends_while_nobody_needs_it_costs_nothing(shared: Running) 
         assert crew._failures == 0
 
 
+def test_an_idle_pilot_is_given_back_before_slurm_ends_it(shared: Running) -> None:
+    """Slurm may take a minute longer than it says, which nobody has reserved."""
+    assert shared.run(shared.task("double")).status is TaskStatus.DONE
+    pilot = shared.pilot()
+    shared.cluster.run("scontrol", "update", f"jobid={pilot}", "EndTime=now+8")
+    crew = shared.executors._pools["pilot"].crew  # type: ignore[union-attr]
+    until(lambda: not crew.ready and not crew.ending, "it was given back")
+    assert shared.cluster.jobs()[pilot].state == "CANCELLED"
+
+
 def test_a_pilot_at_its_time_limit_is_named(shared: Running) -> None:
     _, future = shared.sleeping(walltime=500.0)
     pilot = shared.pilot()

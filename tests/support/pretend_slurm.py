@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAMS = ("sbatch", "scancel", "scontrol", "squeue", "srun")
+PROGRAMS = ("sacct", "sbatch", "scancel", "scontrol", "squeue", "srun")
 _PROGRAM = """#!/bin/sh
 cd {folder} || exit
 echo "$*" >>{name}.asked

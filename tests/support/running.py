@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.agents.base import Agent
+from campaign.agents.base import Agent, Plain
 from campaign.config import CampaignConfig
 from campaign.configfile import config_from_mapping
 from campaign.drive import assemble, creation
@@ -75,7 +75,7 @@ def verifier(name: str, function: str = "tests:passes", **more: Any) -> dict[str
 
 
 @dataclass
-class ScriptedAgent:
+class ScriptedAgent(Plain):
     """Answers in turn: a list of candidates, an exception to raise, or nothing (``empty``)."""
 
     answers: Sequence[object]
@@ -130,6 +130,7 @@ def run(
     listeners: Sequence[Listener] = (),
 ) -> Ran:
     """Run one job in ``run_dir``, to the end of the campaign or of the job."""
+    run_dir.mkdir(exist_ok=True)
     executor = InlineExecutor(functions, backwards)
 
     async def job() -> Ran:
@@ -144,7 +145,10 @@ def run(
             await recorder.record(JobStarted(job=number, host="h", pid=1, python="", numpy=""))
             place = Place(run_dir, run_dir, settings.seed)
             campaign = assemble(settings, place, executor, recorder, Stop(), proposer)
-            ending = await run_campaign(campaign)
+            try:
+                ending = await run_campaign(campaign)
+            finally:
+                await campaign.asking.close()
             await recorder.record(
                 JobEnded(job=number, outcome=ending.outcome.value, reason=ending.reason)
             )

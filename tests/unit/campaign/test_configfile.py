@@ -207,8 +207,8 @@ def test_overrides_are_yaml_at_dotted_places() -> None:
             "budget.node_hours=3",
             "budget: no such key; did you mean 'budgets'? known: 'version', 'name', "
             "'description', 'parameters', 'objective', 'rounds', 'batch_size', 'seed', 'agent', "
-            "'defaults', 'expect', 'expectations', 'verifiers', 'simulation', 'budgets', "
-            "'executors', 'job', 'policy', 'stop_grace'",
+            "'defaults', 'expect', 'expectations', 'judge', 'verifiers', 'simulation', "
+            "'budgets', 'executors', 'job', 'policy', 'stop_grace'",
         ),
         (
             "verifiers[2].walltime=3s",

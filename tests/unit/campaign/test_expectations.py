@@ -114,6 +114,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
      "expect.expectations[0]: stable: a verifier has this name; give the rule another id"),
     ({"expectations": [SUM | {"id": "bounds"}]},
      "expectations[0]: bounds: a check of the parameters has this name"),
+    ({"expectations": [SUM | {"id": "step"}]},
+     "expectations[0]: step: a check of the parameters has this name"),
     ({"expectations": [{"type": "distinct", "field": "candidates", "scope": "batch"}]},
      "expectations[0]: expectations[0] distinct: scope: batch is one proposal, and distinct"),
     ({"parameters": on_x(SUM)}, "parameters.x.expectations[0]: sum: expression reads the whole"),
@@ -122,6 +124,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
      "expect.max_iterations: 2 under repair: none"),
     ({"expect": {"expectations": [JUDGED]}},
      "expect.expectations[0]: expectations[0] llm_judge: llm_judge: no judge is configured"),
+    ({"judge": {"model": "m", "url": "http://a/v1"}, "expect": {"expectations": [SUM]}},
+     "judge: no rule is judged; add a rule of type llm_judge, or leave judge out"),
     ({"expect": {"on_exhausted": "fail"}, "policy": {"structural_failure": "fallback"}},
      "expect.on_exhausted: 'fail', which is short for structural_failure: tombstone, but policy."),
     ({"parameters": PARAMETERS | {"rationale": PARAMETERS["x"]}},
@@ -144,6 +148,22 @@ def test_what_cannot_be_meant_is_refused_at_its_place(
     line, _, rest = found.partition(", ")
     assert line.startswith("line ")
     assert rest.startswith(said)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"judge": {"model": "m", "url": "http://a/v1"}},
+        {"agent": {"kind": "openai", "model": "m", "url": "http://a/v1"}},
+    ],
+    ids=["of its own", "the agent's"],
+)
+def test_judged_rules_hold_where_there_is_a_judge(tmp_path: Path, changes: dict[str, Any]) -> None:
+    loaded = load_config(folders.folder(tmp_path, expectations=[JUDGED], **changes))
+    assert loaded.expect is not None
+    assert [rule.judged for rule in loaded.expect.suite.rules] == [True]
+    data = loaded.config.model_dump(mode="json")
+    assert compiled(kept(loaded.expect), data, tmp_path) is not None
 
 
 def test_problems_of_a_suite_name_their_own_file_and_line(tmp_path: Path) -> None:

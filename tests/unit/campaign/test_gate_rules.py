@@ -170,6 +170,14 @@ def test_rules_across_the_batch_never_blame_what_is_pinned(tmp_path: Path) -> No
     assert "candidate 1 of the batch" in second.verdicts[0].expect["outcomes"][0]["detail"]
 
 
+def test_a_reason_names_another_candidate_by_its_slot(tmp_path: Path) -> None:
+    once = {"id": "once", "type": "distinct", "field": "x"}
+    outside, other = {"x": 0.5, "y": 1.5}, GOOD[1] | {"y": 0.45}
+    ran = run(tmp_path, one_round(once), proposer=agent([outside, GOOD[1], other]))
+    (said,) = of(ran, Judged)[0].verdicts[2].expect["outcomes"]
+    assert "repeats candidate 1 of the batch" in said["detail"]
+
+
 def test_a_candidate_of_an_earlier_round_is_history_to_a_rule(tmp_path: Path) -> None:
     new = {"id": "new_x", "type": "distinct_from_history", "field": "x"}
     again = {"x": 0.1, "y": 0.9}

@@ -169,6 +169,23 @@ def test_what_could_never_run_is_refused_before_slurm_is_asked(
     assert not run_dir.exists()
 
 
+def test_inspect_says_as_submit_does_what_does_not_fit_into_the_job(
+    pretend: PretendSlurm, tmp_path: Path
+) -> None:
+    config = changed(tmp_path, job={"walltime": "80s"})
+    looked, submitted = simgate("inspect", config), simgate("submit", config)
+    assert looked.exit_code == submitted.exit_code == 2
+    assert looked.output == submitted.output
+    assert "verifiers[0].walltime: 10s in jobs of 1m20s" in looked.output
+    told = json.loads(simgate("inspect", config, "--json").stdout)
+    assert [one["path"] for one in told["problems"]] == [
+        "verifiers[0].walltime",
+        "simulation.walltime",
+    ]
+    assert simgate("inspect", changed(tmp_path, job={"walltime": "85s"})).exit_code == 0
+    assert pretend.asked("sbatch") == []
+
+
 def test_a_folder_that_holds_a_run_already_is_not_started_again(
     pretend: PretendSlurm, config: Path, run_dir: Path
 ) -> None:

@@ -37,6 +37,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Any": JSON,
     "JsonObject": OBJECT,
     "int | None": st.none() | NUMBER,
+    "bool | None": st.none() | st.booleans(),
     "list[int]": st.lists(NUMBER, max_size=3),
     "list[str]": st.lists(TEXT, max_size=3),
     "list[Any]": st.lists(JSON, max_size=3),

@@ -100,6 +100,7 @@ def test_what_a_verifier_rejected_in_an_ended_round_teaches_as_a_failure() -> No
     assert trials(state_of(*events), CONFIG) == ()
     ended = trials(state_of(*events, RoundEnded(round=1)), CONFIG)
     assert ended == (Trial(point(0.9), None),)
+    assert ended[0].reason == "stable: no"
 
 
 def test_the_best_is_nearest_to_the_goal_and_the_earlier_of_equals() -> None:

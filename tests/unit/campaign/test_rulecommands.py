@@ -57,7 +57,18 @@ def test_rules_shows_all_that_would_run_in_order(tmp_path: Path) -> None:
     ]  # fmt: skip
     table = folders.simgate("rules", tmp_path).output
     assert "x + y <= 1" in table
+    assert "step" not in table
     assert table.index("distinct") < table.index("sum") < table.index("stable")
+
+
+def test_rules_shows_the_step_where_a_parameter_has_one(tmp_path: Path) -> None:
+    x = {"type": "float", "min": 0, "max": 1}
+    config = ruled(tmp_path, parameters={"x": {**x, "step": 0.5}, "y": x})
+    found = json.loads(folders.simgate("rules", config, "--json").stdout)["rules"]
+    assert [row["id"] for row in found][5:8] == ["bounds", "step", "distinct"]
+    tried = records(tmp_path, {"x": 0.5, "y": 0.1}, {"x": 0.4, "y": 0})
+    judged = checked(config, "--records", tried)
+    assert [one["passes"] for one in judged["records"]] == [True, False]
 
 
 def test_rules_says_when_they_only_watch(tmp_path: Path) -> None:
@@ -176,3 +187,12 @@ def test_check_answers_a_conformance_case_as_the_library_does(
     (outcome,) = found["records"][0]["expect"]["outcomes"]
     expected = case["expected"]
     assert (outcome["passed"], outcome["skipped"]) == (expected["passed"], expected["skipped"])
+
+
+def test_a_file_of_rules_alone_may_hold_judged_ones(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    judged = {"id": "sound", "type": "llm_judge", "field": "x", "params": {"rule": "It is sound."}}
+    path.write_text(yaml.safe_dump({"expectations": [judged]}))
+    result = folders.simgate("rules", path, "--json")
+    assert result.exit_code == 0, result.output
+    assert [row["id"] for row in json.loads(result.stdout)["rules"]] == ["sound"]

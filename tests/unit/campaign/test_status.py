@@ -12,10 +12,12 @@ import pytest
 
 import campaign.status
 import running
+from campaign.agents.base import AgentError
 from campaign.events import JobEnded, JobStarted
 from campaign.ledger import Ledger, NoLedgerError
 from campaign.status import KILLED, status
 from executors.base import TaskResult, TaskStatus
+from speaking import WORST, answer, speaking
 
 GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 
@@ -30,6 +32,19 @@ def ran(directory: Path, **changes: Any) -> dict[str, Any]:
     return status(directory)
 
 
+def test_what_an_agent_that_is_called_used_is_told(tmp_path: Path) -> None:
+    asked = {"kind": "python", "function": "tests:any", "suggest": False, "backoff": "0.001s"}
+    lost = AgentError("the connection was lost")
+    points = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
+    settings = running.config(rounds=1, agent=asked)
+    running.run(tmp_path, settings, proposer=speaking(lost, answer(*points)))
+    found = status(tmp_path)
+    assert found["agent"] == {
+        "answers": 1, "calls": 2, "failed": 1, "input_tokens": 5, "output_tokens": 5,
+    }  # fmt: skip
+    assert found["budgets"]["tokens"]["spent"] == WORST + WORST // 10
+
+
 def test_the_keys_are_those_documented_and_json_can_hold_them(tmp_path: Path) -> None:
     found = ran(tmp_path, budgets={"node_hours": 1})
     assert set(found) == documented()
@@ -38,7 +53,9 @@ def test_the_keys_are_those_documented_and_json_can_hold_them(tmp_path: Path) ->
     assert found["reason"] == "all 1 rounds are done"
     assert (found["rounds"], found["rounds_max"]) == (1, 1)
     assert found["dispositions"]["accepted"] == 3
-    assert set(found["budgets"]) == {"node_hours", "verifier_node_hours", "generations"}
+    assert found["agent"] is None
+    caps = {"node_hours", "verifier_node_hours", "generations", "tokens", "judge_calls"}
+    assert set(found["budgets"]) == caps
     for cap in found["budgets"].values():
         assert set(cap) == {"limit", "per", "reserved", "spent"}
     assert found["budgets"]["node_hours"] == {

@@ -17,7 +17,7 @@ import pytest
 from checks.custom import CheckError, check, rule_type
 from checks.declared import Fields
 from checks.expect import Around, read_expect
-from checks.judge import Judge, Question
+from checks.judge import Counted, Judge, Question
 from checks.suite import SuiteError, compile_suite
 from checks.world import World
 
@@ -155,7 +155,8 @@ def test_a_judged_rule_answers_and_costs_as_observed_or_as_settled(case: Case) -
             raise ConnectionError(reply["error"])
         return str(reply)
 
-    judge = Judge(ask, budget=case["judge_budget"])
+    poll = Counted(ask, budget=case["judge_budget"])
+    judge = Judge(poll)
     contexts = case.get("context", [{}] * len(case["records"]))
 
     async def judged() -> list[dict[str, Any]]:
@@ -166,10 +167,10 @@ def test_a_judged_rule_answers_and_costs_as_observed_or_as_settled(case: Case) -
 
     verdicts = asyncio.run(judged())
     if settled:
-        assert judge.calls == settled["calls"]
+        assert poll.calls == settled["calls"]
         assert [verdict["overall_pass"] for verdict in verdicts] == settled["overall_pass"]
         return
-    assert judge.calls == case["expected_calls"]
+    assert poll.calls == case["expected_calls"]
     for verdict, expected in zip(verdicts, case["expected"], strict=True):
         for found, wanted in zip(verdict.pop("outcomes"), expected.pop("outcomes"), strict=True):
             assert all(part in found["detail"] for part in wanted.pop("detail_contains") or ())

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from checks.domain import Bound, judge, key, normalise, too_many_or_few
+from checks.domain import (
+    DERIVED,
+    STRUCTURAL,
+    Bound,
+    derived,
+    judge,
+    key,
+    normalise,
+    too_many_or_few,
+    whole_steps,
+)
 from checks.finding import Finding, Layer, Status
 
 PLATE = (
@@ -359,3 +369,71 @@ def test_a_deeply_nested_answer_is_judged_without_recursion() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert rejections({**GOOD, "alloy": deep})[0][0].startswith("type | alloy: a list of 1 items")
+
+
+GRID = (Bound("x", "float", -1.0, 1.0, step=0.001), Bound("n", "int", 1, 9))
+
+
+def on_grid(value: object) -> list[str]:
+    (findings,) = judge(GRID, [{"x": value, "n": 1}])
+    return [f"{f.check} | {f.reason}" for f in findings if f.status is Status.REJECT]
+
+
+@pytest.mark.parametrize("value", [0, 0.5, -0.001, 0.1 + 0.2, 1, 5e-324, 0.003 * (1 + 1e-12), -0.0])
+def test_a_multiple_of_the_step_passes_whatever_was_rounded(value: float) -> None:
+    assert on_grid(value) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (0.5004, ["step | x: 0.5004; a multiple of 0.001"]),
+        (0.00100001, ["step | x: 0.00100001; a multiple of 0.001"]),
+        (1.5004, ["bounds | x: 1.5004; at most 1.0"]),
+        (10**400, ["bounds | x: an integer of 1329 bits; at most 1.0"]),
+        (math.inf, ["finite | x: Infinity; give a multiple of 0.001 from -1.0 to 1.0"]),
+        ("0.5", ['type | x: "0.5"; give a multiple of 0.001 from -1.0 to 1.0']),
+    ],
+)
+def test_a_value_off_the_grid_is_told_the_step(value: object, says: list[str]) -> None:
+    assert on_grid(value) == says
+
+
+def test_the_step_is_checked_in_the_schema_layer_and_only_where_there_is_one() -> None:
+    (findings,) = judge(GRID, [{"x": 0.5, "n": 1}])
+    assert [f.check for f in findings] == [one for one in DERIVED if one != "count"]
+    assert {f.layer for f in findings if f.check == "step"} == {Layer.SCHEMA}
+    assert "step" not in statuses(GOOD)
+    assert derived(False) == tuple(one for one in DERIVED if one != "step")
+
+
+def test_a_value_off_the_grid_is_the_same_as_no_other() -> None:
+    (findings,) = judge(GRID, [{"x": 0.5004, "n": 1}])
+    assert {f.check: f.status for f in findings}["distinct"] is Status.SKIPPED
+
+
+def test_what_is_structural_is_among_the_checks() -> None:
+    assert set(DERIVED) > STRUCTURAL
+    for structural in ({}, 5, {**GOOD, "fin": 1}, {**GOOD, "fins": "many"}):
+        found = {check for check, status in statuses(structural).items() if status == "reject"}
+        assert found & STRUCTURAL
+    found = {check for check, said in statuses({**GOOD, "fins": 99}).items() if said == "reject"}
+    assert not found & STRUCTURAL
+
+
+@given(st.integers(-1000, 1000), st.integers(-1000, 1000))
+def test_two_points_of_a_grid_are_the_same_where_their_steps_are(one: int, other: int) -> None:
+    keys = [key(GRID, {"x": count / 1000, "n": 1}) for count in (one, other)]
+    assert (keys[0] == keys[1]) == (one == other)
+    assert key(GRID, {"x": one * 0.001, "n": 1}) == keys[0]
+
+
+def test_points_of_a_grid_finer_than_ten_decimals_are_told_apart() -> None:
+    fine = (Bound("x", "float", 0.0, 1.0, step=1e-12),)
+    assert key(fine, {"x": 3e-12}) != key(fine, {"x": 4e-12})
+
+
+@given(st.floats() | st.integers() | st.just(10**400), st.floats(5e-324, 1e308))
+def test_counting_steps_raises_for_nothing(value: float, step: float) -> None:
+    whole = whole_steps(value, step)
+    assert whole is None or isinstance(whole, int)

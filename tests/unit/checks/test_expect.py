@@ -126,7 +126,8 @@ def test_all_that_is_wrong_is_said_at_once_with_the_rule_it_is_about() -> None:
 def test_defaults_are_held_to_the_same_keys() -> None:
     assert refused(None, {"repairs": "auto"}) == (
         "defaults.expect: unknown key 'repairs'; did you mean repair? the keys are repair, "
-        "structural, max_iterations, on_exhausted, judge_budget, expectations, suite",
+        "structural, max_iterations, structural_budget, on_exhausted, judge_budget, "
+        "expectations, suite",
     )
 
 

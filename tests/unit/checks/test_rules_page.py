@@ -19,7 +19,7 @@ from campaign.yamlfile import read_text
 from checks import Status, Suite, Verdict, compile_suite
 from checks.custom import discover
 from checks.finding import Severity
-from checks.judge import Judge, Question
+from checks.judge import Counted, Judge, Question
 from checks.manual import MADE, PARAMS, SAYS, rendered
 from checks.ruletype import RuleType, Scope
 from checks.suite import SuiteError
@@ -155,7 +155,8 @@ def replied(suite: Suite, record: object, replies: list[object]) -> Verdict:
     async def ask(_: Question) -> str:
         return left.pop(0)
 
-    verdict = asyncio.run(Judge(ask, budget=len(replies) or CALLS).judge(suite, record))
+    judge = Judge(Counted(ask, budget=len(replies) or CALLS))
+    verdict = asyncio.run(judge.judge(suite, record))
     assert not left
     return verdict
 

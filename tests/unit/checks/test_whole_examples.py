@@ -14,7 +14,7 @@ import checks
 from checks import Verdict
 from checks.declared import Fields
 from checks.expect import Around, Expect, read_expect
-from checks.judge import Judge, Question
+from checks.judge import Counted, Judge, Question
 from checks.world import World
 
 INLINE = """
@@ -103,7 +103,7 @@ def test_an_inline_block_gives_the_documented_record() -> None:
     async def ask(_: Question) -> str:
         return '{"passed": true, "reason": "supported"}'
 
-    judge = Judge(ask, budget=expect.judge_budget)
+    judge = Judge(Counted(ask, budget=expect.judge_budget))
     candidate = {"rationale": "word " * 212}
     verdict: Verdict = asyncio.run(judge.judge(expect.suite, candidate))
     outcome = {"passed": True, "detail": "", "skipped": False}

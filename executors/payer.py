@@ -27,7 +27,7 @@ class Wanted:
     walltime: float
 
 
-class Purse(Protocol):
+class Payer(Protocol):
     """Pays for pilot jobs.
 
     Every one is an account: reserved before Slurm is asked for it, and settled once when it is

@@ -1,0 +1,132 @@
+"""The calls that one ask takes: paid for, made, and made again where no answer came.
+
+This is the one place where an agent is called again. A call is in the ledger before it is made;
+one whose driver died is charged all it may have used, and uses up a retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from campaign.agentconfig import Calls as Settings
+from campaign.agents.base import Agent, AgentError
+from campaign.events import Called, CallFailed, Unanswered, text
+from campaign.model import Answer, Ask, CampaignFailedError
+from campaign.purse import Purse
+from campaign.recorder import Recorder
+from campaign.state import Calls
+from campaign.stop import Stop, StoppedError
+from checks import Rejected
+
+_LONGEST = 60.0  # seconds between two calls, unless the server wants more
+_TOO_LONG = 3600.0  # a server that wants more than this gives no answer today
+_LOST = "the job that made the call is gone"
+
+
+class NoAnswerError(Exception):
+    """No call brought an answer, or none may be made; the ledger says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """How an agent is called. ``loading`` is how long one that is not up yet is waited for."""
+
+    agent: Agent
+    settings: Settings
+    purse: Purse
+    recorder: Recorder
+    stop: Stop
+    loading: float = 0.0
+
+    async def put(self, ask: Ask) -> tuple[Answer, int, float]:
+        """The answer, the tokens it is charged, and the seconds it took.
+
+        Raises :class:`NoAnswerError` when every try failed or a cap forbids another,
+        ``CampaignFailedError`` when no further try could bring one, and ``StoppedError``.
+        """
+        began = time.monotonic()
+        while True:
+            self.stop.check()
+            if (calls := self._calls(ask)).failed > self.settings.retries:
+                raise await self._give_up(ask, calls.reason or _LOST)
+            called = Called(
+                round=ask.round,
+                generation=ask.generation,
+                attempt=calls.made + 1,
+                tokens=self.agent.worst(ask),
+            )
+            blocked = await self.purse.reserve(called, {"tokens": called.tokens})
+            if blocked is not None:
+                raise await self._give_up(ask, str(blocked))
+            try:
+                answer, seconds = await self._call(ask, called)
+            except AgentError as error:
+                waiting = error.loading and time.monotonic() - began < self.loading
+                await self._failed(called, error, free=waiting or error.otherwise)
+                if not error.otherwise:
+                    await self._pause(ask, error, waiting=waiting)
+            else:
+                spent = called.tokens if answer.spent is None else answer.spent.total
+                return answer, spent, seconds
+
+    def _calls(self, ask: Ask) -> Calls:
+        return self.recorder.state.round(ask.round).calls.get(ask.generation, Calls())
+
+    async def _call(self, ask: Ask, called: Called) -> tuple[Answer, float]:
+        began = time.monotonic()
+        running = asyncio.ensure_future(self.agent.propose(ask))
+        try:
+            with self.stop.cancels(running):
+                await asyncio.wait({running})
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
+        if running.cancelled():
+            why = f"cancelled: {self.stop.reason}"
+            await self._failed(called, AgentError(why), free=True)
+            raise StoppedError(self.stop.reason)
+        try:
+            answer = running.result()
+        except Rejected as refusal:
+            answer = Answer(stage=refusal.check or "producer", reason=refusal.reason)
+        return answer, time.monotonic() - began
+
+    async def _failed(self, called: Called, error: AgentError, *, free: bool) -> None:
+        await self.recorder.record(
+            CallFailed(
+                round=called.round,
+                generation=called.generation,
+                attempt=called.attempt,
+                reason=text(error.what),
+                tokens=0 if error.unspent else called.tokens,
+                status=error.status,
+                request_id=text(error.request_id),
+                free=free,
+            )
+        )
+        if not error.retryable:
+            raise CampaignFailedError(f"agent: {error.what}")
+
+    async def _pause(self, ask: Ask, error: AgentError, *, waiting: bool) -> None:
+        """Wait before the next call, as long as the server wants; a stop ends it."""
+        failed = self._calls(ask).failed
+        if failed > self.settings.retries:
+            return
+        doubled = 1 if waiting else 2 ** min(failed - 1, 10)
+        delay = max(error.retry_after, min(_LONGEST, self.settings.backoff * doubled))
+        if delay > _TOO_LONG:
+            raise await self._give_up(ask, f"{error.what}; it asks to wait {delay:.0f} s")
+        requested = asyncio.ensure_future(self.stop.requested.wait())
+        try:
+            await asyncio.wait({requested}, timeout=delay)
+        finally:
+            requested.cancel()
+
+    async def _give_up(self, ask: Ask, why: str) -> NoAnswerError:
+        await self.recorder.record(
+            Unanswered(round=ask.round, generation=ask.generation, reason=text(why))
+        )
+        return NoAnswerError(why)
