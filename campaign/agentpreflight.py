@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from campaign.agentconfig import CommandAgent, JudgeConfig, OpenAIAgent, ReplayAgent
+from campaign.agentconfig import CommandAgent, JudgeConfig, OpenAIAgent, PythonAgent, ReplayAgent
 from campaign.agents.replay import load_recording
 from campaign.config import CampaignConfig
 from campaign.configfile import LoadedConfig
@@ -50,6 +50,11 @@ def agent_notes(loaded: LoadedConfig) -> Iterator[str]:
     for name, server in servers.items():
         if isinstance(server, OpenAIAgent | JudgeConfig):
             yield from _key_notes(name, server, loaded.folder)
+    if config.budgets.tokens is not None and isinstance(config.agent, CommandAgent | PythonAgent):
+        yield (
+            "budgets.tokens: nobody knows what a call of this agent may use, so nothing is "
+            "reserved; what it tells is charged after the call, and the last may pass the cap"
+        )
     rules = () if loaded.expect is None or observes(config) else loaded.expect.suite.rules
     for rule in rules:
         if rule.judged and rule.severity is Severity.ERROR:

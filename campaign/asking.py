@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, cast
 
 from campaign.agents.base import Agent
 from campaign.agents.surrogate import SurrogateAgent
-from campaign.calling import Calling, NoAnswerError
+from campaign.calling import BUDGET, Calling, NoAnswerError
 from campaign.config import CampaignConfig
-from campaign.events import Answered, Asked, Filled, pack, text, unpack
+from campaign.events import Answered, Asked, Filled
 from campaign.judging import LOST, UNSTATED, Batch, Judgement, Layers, Rationale
 from campaign.model import Answer, Ask, CampaignFailedError, JobOutcome
+from campaign.packing import pack, text, unpack
 from campaign.purse import Purse
 from campaign.recorder import Recorder
 from campaign.space import Point
+from campaign.spans import of_ask
 from campaign.state import CampaignState
 from campaign.stop import Stop, StoppedError
 from campaign.trial import SpaceExhaustedError
@@ -29,9 +31,6 @@ from checks.domain import normalise
 
 if TYPE_CHECKING:
     from campaign.voting import Voting
-
-TRANSPORT, BUDGET = "transport", "budget"
-"""The stages of an ask that brought no answer."""
 
 
 class NoCandidateError(CampaignFailedError, ValueError):
@@ -79,7 +78,7 @@ class Asking:
         if (seen := rounds.answers.get(ask.generation)) is not None:
             return self._reply(seen, UNSTATED if self._by_surrogate else LOST)
         if (never := rounds.unanswered.get(ask.generation)) is not None:
-            return Reply(stage=TRANSPORT, reason=never.reason, last=True)
+            return Reply(stage=never.stage, reason=never.reason, last=True)
         if ask.generation not in rounds.asked:
             self._afford(ask)
             await self.recorder.record(
@@ -91,9 +90,10 @@ class Asking:
                 )
             )
         try:
-            answer, tokens, seconds = await self._put(ask)
+            with of_ask("surrogate" if self._by_surrogate else self.config.agent.kind):
+                answer, tokens, seconds = await self._put(ask)
         except NoAnswerError as error:
-            return Reply(stage=TRANSPORT, reason=str(error), last=True)
+            return Reply(stage=error.stage, reason=str(error), last=True)
         answered = self._answered(ask, answer, tokens, seconds)
         await self.recorder.record(answered)
         rationale = UNSTATED if self._by_surrogate else Rationale(answer.rationale)
@@ -116,7 +116,8 @@ class Asking:
             return seen
         self.stop.check()
         try:
-            answer = await self.surrogate.propose(ask)
+            with of_ask("surrogate"):
+                answer = await self.surrogate.propose(ask)
         except SpaceExhaustedError as error:
             raise NoCandidateError(f"round {ask.round}: {error}") from error
         candidates = [pack(point) for point in answer.candidates]
@@ -198,9 +199,7 @@ class Asking:
             finish_reason=text(answer.finish_reason),
             response_id=text(answer.response_id),
             request=answer.request,
-            response=""
-            if response is None
-            else hashlib.sha256(text(response).encode()).hexdigest(),
+            response="" if response is None else _digest(response),
             seconds=round(seconds, 3),
         )
 

@@ -76,10 +76,11 @@ class Attention:
             self._stop(signal.SIGUSR1.name, self.grace)
 
     async def _by_whom(self, at_the_end: bool) -> None:
-        """A job that still runs and ends soon is at its limit, or preempted; nobody's word."""
+        """A job that was preempted, or still runs and ends soon, ends by nobody's word."""
         found = await self.stop.clock.look()
-        runs = found is not None and found.state == "RUNNING"
-        self.told = not (at_the_end or (runs and self.stop.clock.last_part()))
+        preempted = found is not None and found.preempted
+        soon = found is not None and found.state == "RUNNING" and self.stop.clock.last_part()
+        self.told = not (at_the_end or preempted or soon)
 
     def _stop(self, name: str, grace: float) -> None:
         first = not self.stop.signalled

@@ -7,18 +7,24 @@ one whose driver died is charged all it may have used, and uses up a retry.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass
 
 from campaign.agentconfig import Calls as Settings
 from campaign.agents.base import Agent, AgentError
-from campaign.events import Called, CallFailed, Unanswered, text
+from campaign.events import Called, CallFailed, Unanswered
+from campaign.ledger import LedgerError
 from campaign.model import Answer, Ask, CampaignFailedError
+from campaign.packing import text
 from campaign.purse import Purse
 from campaign.recorder import Recorder
 from campaign.state import Calls
 from campaign.stop import Stop, StoppedError
 from checks import Rejected
+
+TRANSPORT, BUDGET = "transport", "budget"
+"""The stages of an ask that brought no answer."""
 
 _LONGEST = 60.0  # seconds between two calls, unless the server wants more
 _TOO_LONG = 3600.0  # a server that wants more than this gives no answer today
@@ -26,7 +32,11 @@ _LOST = "the job that made the call is gone"
 
 
 class NoAnswerError(Exception):
-    """No call brought an answer, or none may be made; the ledger says so."""
+    """No call brought an answer, or none may be made; the ledger says so, with the stage."""
+
+    def __init__(self, stage: str, reason: str) -> None:
+        super().__init__(reason)
+        self.stage = stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +69,16 @@ class Calling:
             )
             blocked = await self.purse.reserve(called, {"tokens": called.tokens})
             if blocked is not None:
-                raise await self._give_up(ask, str(blocked))
+                raise await self._give_up(ask, str(blocked), BUDGET)
             try:
                 answer, seconds = await self._call(ask, called)
             except AgentError as error:
                 waiting = error.loading and time.monotonic() - began < self.loading
-                await self._failed(called, error, free=waiting or error.otherwise)
-                if not error.otherwise:
-                    await self._pause(ask, error, waiting=waiting)
+                delay = self._delay(ask, error, waiting=waiting)
+                # What ends the run is no try that the next job would have less.
+                free = waiting or error.otherwise or not error.retryable
+                await self._failed(called, error, free=free, wait=delay)
+                await self._pause(ask, error, delay)
             else:
                 spent = called.tokens if answer.spent is None else answer.spent.total
                 return answer, spent, seconds
@@ -83,6 +95,8 @@ class Calling:
         except asyncio.CancelledError:
             running.cancel()
             await asyncio.wait({running})
+            with contextlib.suppress(LedgerError):  # it may be why the driver is being ended
+                await self._failed(called, AgentError("cancelled with its driver"), free=True)
             raise
         if running.cancelled():
             why = f"cancelled: {self.stop.reason}"
@@ -94,7 +108,9 @@ class Calling:
             answer = Answer(stage=refusal.check or "producer", reason=refusal.reason)
         return answer, time.monotonic() - began
 
-    async def _failed(self, called: Called, error: AgentError, *, free: bool) -> None:
+    async def _failed(
+        self, called: Called, error: AgentError, *, free: bool, wait: float = 0.0
+    ) -> None:
         await self.recorder.record(
             CallFailed(
                 round=called.round,
@@ -105,18 +121,25 @@ class Calling:
                 status=error.status,
                 request_id=text(error.request_id),
                 free=free,
+                wait=wait if wait <= _TOO_LONG else 0.0,
             )
         )
         if not error.retryable:
             raise CampaignFailedError(f"agent: {error.what}")
 
-    async def _pause(self, ask: Ask, error: AgentError, *, waiting: bool) -> None:
-        """Wait before the next call, as long as the server wants; a stop ends it."""
-        failed = self._calls(ask).failed
-        if failed > self.settings.retries:
-            return
+    def _delay(self, ask: Ask, error: AgentError, *, waiting: bool) -> float:
+        """Seconds before the next call, at least what the server wants; 0 where none is made.
+
+        ``waiting`` is for a server that is not up yet.
+        """
+        failed = self._calls(ask).failed + (not waiting)
+        if error.otherwise or not error.retryable or failed > self.settings.retries:
+            return 0.0
         doubled = 1 if waiting else 2 ** min(failed - 1, 10)
-        delay = max(error.retry_after, min(_LONGEST, self.settings.backoff * doubled))
+        return max(error.retry_after, min(_LONGEST, self.settings.backoff * doubled))
+
+    async def _pause(self, ask: Ask, error: AgentError, delay: float) -> None:
+        """Wait before the next call; a stop ends it."""
         if delay > _TOO_LONG:
             raise await self._give_up(ask, f"{error.what}; it asks to wait {delay:.0f} s")
         requested = asyncio.ensure_future(self.stop.requested.wait())
@@ -125,8 +148,8 @@ class Calling:
         finally:
             requested.cancel()
 
-    async def _give_up(self, ask: Ask, why: str) -> NoAnswerError:
+    async def _give_up(self, ask: Ask, why: str, stage: str = TRANSPORT) -> NoAnswerError:
         await self.recorder.record(
-            Unanswered(round=ask.round, generation=ask.generation, reason=text(why))
+            Unanswered(round=ask.round, generation=ask.generation, reason=text(why), stage=stage)
         )
-        return NoAnswerError(why)
+        return NoAnswerError(stage, why)

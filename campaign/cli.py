@@ -30,8 +30,10 @@ from campaign.clibase import (
     print_json,
 )
 from campaign.jobcommands import cancel, submit
+from campaign.lookcommands import export, why
 from campaign.reportcommands import replay, report
 from campaign.rulecommands import check, rules
+from campaign.watchcommand import watch
 
 if TYPE_CHECKING:
     from campaign.configfile import LoadedConfig
@@ -116,8 +118,7 @@ def status(run: Path, as_json: bool) -> None:
 
     Read only, from any machine that sees the files; the run may be running.
     """
-    from campaign.status import load, run_state
-    from campaign.status import status as read_status
+    from campaign.status import load, run_state, status as read_status
 
     if as_json:
         print_json(read_status(run.absolute()))
@@ -183,8 +184,7 @@ def schema() -> None:
 @named_errors
 def init(directory: Path) -> None:
     """Write a small commented campaign into DIRECTORY, that runs as it stands."""
-    from campaign.scaffold import ScaffoldError
-    from campaign.scaffold import init as scaffold
+    from campaign.scaffold import ScaffoldError, init as scaffold
 
     try:
         written = scaffold(directory)
@@ -274,9 +274,12 @@ def _print_inspection(loaded: LoadedConfig, found: Inspection) -> None:
     print_costs(found)
 
 
+main.add_command(watch)
 main.add_command(rules)
 main.add_command(check)
 main.add_command(report)
 main.add_command(replay)
+main.add_command(why)
+main.add_command(export)
 main.add_command(submit)
 main.add_command(cancel)

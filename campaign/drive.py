@@ -24,26 +24,29 @@ from campaign.clock import of_this_process
 from campaign.config import CampaignConfig
 from campaign.crash import cause
 from campaign.dryrun import stand_in
-from campaign.events import VERSION, JobEnded, JobStarted, RuleRecord, RunCreated, text
+from campaign.events import VERSION, JobEnded, JobStarted, RuleRecord, RunCreated
 from campaign.expectations import compiled
 from campaign.gateconfig import observes
 from campaign.jobconfig import MARGIN, ChainConfig
 from campaign.judging import Layers, bounds
 from campaign.ledger import Ledger, LedgerError
-from campaign.loop import Ending, run_campaign
+from campaign.loop import Ending, run_campaign, stopped
 from campaign.model import CampaignFailedError, JobOutcome, Mode
 from campaign.observations import goal
+from campaign.packing import text
 from campaign.purse import Purse
 from campaign.recorder import Listener, Recorder
 from campaign.render import Place
 from campaign.rounds import Campaign
 from campaign.space import Space
+from campaign.spans import traceparent
 from campaign.state import CampaignState, fold
 from campaign.status import config_of
 from campaign.steering import steering
-from campaign.stop import Stop
+from campaign.stop import Stop, StoppedError
 from campaign.takeover import until_free
 from campaign.tasks import Runs, TaskRunner
+from campaign.telemetry import observing
 from campaign.verify import Verifiers
 from executors import ExecutorError, open_executors
 
@@ -95,7 +98,7 @@ async def drive(
         try:
             if created is not None:
                 await recorder.record(created)
-            ending = await _job(recorder, run_dir)
+            ending = _over(state) or await _observed(recorder, run_dir)
         finally:
             await recorder.close()
         return ending, state
@@ -109,11 +112,16 @@ def refuse_dry_run(run: RunCreated | None, run_dir: Path) -> None:
         )
 
 
+async def _observed(recorder: Recorder, run_dir: Path) -> Ending:
+    async with observing(recorder, run_dir) as job:
+        ending = await _job(recorder, run_dir)
+        job.ended(ending.outcome, ending.reason)
+    return ending
+
+
 async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     state = recorder.state
     config = config_of(state, run_dir)
-    if (over := _over(state)) is not None:
-        return over
     number = 1 if state.job is None else state.job.job + 1
     limits = config.job.chain if config.job else ChainConfig()
     stop = Stop(await of_this_process(config.job.margin if config.job else MARGIN))
@@ -129,6 +137,7 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
             python=platform.python_version(),
             numpy=version("numpy"),
             slurm=stop.clock.job,
+            traceparent=traceparent(),
         ),
         *await accounts.own(),
     )
@@ -137,10 +146,12 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     async with attending(stop, chain, recorder, config.stop_grace) as attention:
         try:
             opening = open_executors(config.executors, run_dir, place.folder, accounts)
-            async with _served(config, place), opening as executors:
+            async with _served(config, place, stop), opening as executors:
                 ending = await _run(assemble(config, place, executors, recorder, stop))
         except (ExecutorError, CampaignFailedError) as error:
             ending = Ending(JobOutcome.FAILED, str(error))
+        except StoppedError:  # before the model's server was up
+            ending = stopped(stop, state)
         except Exception as error:
             await _say_why(recorder, number, cause(error), accounts)
             await chain.withdraw("the job before it failed")
@@ -152,13 +163,13 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     return ending
 
 
-def _served(config: CampaignConfig, place: Place) -> AbstractAsyncContextManager[None]:
+def _served(config: CampaignConfig, place: Place, stop: Stop) -> AbstractAsyncContextManager[None]:
     """The model server of the run, if it starts one itself."""
     if not isinstance(config.agent, OpenAIAgent) or config.agent.serve is None:
         return contextlib.nullcontext()
     from campaign.agents.serving import serving
 
-    return serving(config.agent, place.folder, place.run_dir)
+    return serving(config.agent, place.folder, place.run_dir, stop)
 
 
 async def _run(campaign: Campaign) -> Ending:

@@ -8,12 +8,19 @@ candidates it named and the reasons they were rejected for always are.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
 
+from campaign.agentevents import (
+    Answered as Answered,
+    Asked as Asked,
+    Called as Called,
+    CallFailed as CallFailed,
+    Unanswered as Unanswered,
+    VoteAsked as VoteAsked,
+    Voted as Voted,
+)
 from campaign.allocationevents import (
     AllocationBegan,
     AllocationEnded,
@@ -23,8 +30,6 @@ from campaign.allocationevents import (
 from campaign.eventbase import LedgerEvent as _Event
 
 VERSION = 1
-_MOST_BITS = 1024  # of an integer kept as a number: beyond any float
-_MOST_DEPTH = 100
 JsonObject: TypeAlias = dict[str, Any]
 
 
@@ -56,6 +61,7 @@ class JobStarted(_Event, frozen=True, tag="job_started"):
     python: str
     numpy: str
     slurm: str = ""  # the id of the Slurm job it runs in
+    traceparent: str = ""  # its span, where it has telemetry, as the W3C writes it
 
 
 class Submitting(_Event, frozen=True, tag="slurm_submitting"):
@@ -98,84 +104,6 @@ class JobEnded(_Event, frozen=True, tag="job_ended"):
 
 class RoundStarted(_Event, frozen=True, tag="round_started"):
     round: int
-
-
-class Asked(_Event, frozen=True, tag="asked"):
-    """The agent is asked for the open slots: one generation is reserved."""
-
-    round: int
-    generation: int
-    slots: list[int]
-    repair: str = ""  # "" for a first ask, else how it is told: retry | auto | prompt
-
-
-class Called(_Event, frozen=True, tag="called"):
-    """One call of the agent is about to be made: its tokens are reserved."""
-
-    round: int
-    generation: int
-    attempt: int  # of the same ask, from 1
-    tokens: int
-
-
-class CallFailed(_Event, frozen=True, tag="call_failed"):
-    """A call brought no answer; ``tokens`` are charged all the same where they may be spent."""
-
-    round: int
-    generation: int
-    attempt: int
-    reason: str
-    tokens: int
-    status: int = 0  # of HTTP
-    request_id: str = ""
-    free: bool = False  # no retry is used: not up yet, asked otherwise next, or the run stops
-
-
-class Unanswered(_Event, frozen=True, tag="unanswered"):
-    """No call brought an answer: the generation is given back, and the round asks no more."""
-
-    round: int
-    generation: int
-    reason: str
-
-
-class Answered(_Event, frozen=True, tag="answered"):
-    """What the agent proposed for the slots asked, or the stage its answer was rejected at.
-
-    ``tokens`` is what the call is charged: what the server counted, else all that was reserved.
-    """
-
-    round: int
-    generation: int
-    candidates: list[Any] = msgspec.field(default_factory=list)  # packed, see pack()
-    stage: str = ""
-    reason: str = ""
-    tokens: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    finish_reason: str = ""
-    response_id: str = ""
-    request: str = ""  # SHA-256 of what was sent
-    response: str = ""  # SHA-256 of what came
-    seconds: float = 0.0
-
-
-class VoteAsked(_Event, frozen=True, tag="vote_asked"):
-    """The judge is about to be asked for one vote: a call and its tokens are reserved."""
-
-    key: str  # of the question, a hash
-    vote: int  # from 1
-    tokens: int
-
-
-class Voted(_Event, frozen=True, tag="voted"):
-    """What came of it; ``passed`` is None where there was no vote, with the reason why."""
-
-    key: str
-    vote: int
-    tokens: int
-    passed: bool | None = None
-    error: str = ""
 
 
 class Filled(_Event, frozen=True, tag="filled"):
@@ -316,52 +244,3 @@ class Entry(msgspec.Struct, frozen=True):
     n: int
     t: float
     event: Event
-
-
-def pack(value: object, depth: int = 0) -> Any:
-    """Make untrusted JSON-like data safe for a ledger: NaN and infinities as ``{"$float": …}``.
-
-    A mapping that looks like one of these marks is wrapped as ``{"$plain": …}``. What JSON cannot
-    hold, or not without a reader that sets no bounds, becomes text that says what it was.
-    """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return text(value)
-    if isinstance(value, int):
-        bits = value.bit_length()
-        return value if bits <= _MOST_BITS else f"(an integer of {bits} bits)"
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(value)}
-    if depth > _MOST_DEPTH:
-        return "(nested too deeply)"
-    if isinstance(value, (list, tuple)):
-        return [pack(item, depth + 1) for item in value]
-    if isinstance(value, Mapping):
-        plain = {text(str(key)): pack(item, depth + 1) for key, item in value.items()}
-        return {"$plain": plain} if _is_mark(plain) else plain
-    return text(repr(value))
-
-
-def unpack(value: Any) -> Any:
-    """The inverse of :func:`pack`."""
-    if isinstance(value, list):
-        return [unpack(item) for item in value]
-    if isinstance(value, dict):
-        if _is_mark(value):
-            return float(value["$float"]) if "$float" in value else _items(value["$plain"])
-        return _items(value)
-    return value
-
-
-def text(value: str) -> str:
-    """Text as UTF-8 can hold it: half surrogates, which JSON smuggles in, as their escapes."""
-    return value.encode("utf-8", "backslashreplace").decode()
-
-
-def _items(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: unpack(item) for key, item in value.items()}
-
-
-def _is_mark(value: dict[str, Any]) -> bool:
-    return len(value) == 1 and ("$float" in value or "$plain" in value)

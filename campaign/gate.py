@@ -16,13 +16,14 @@ from dataclasses import replace
 from typing import cast
 
 from campaign.asking import Asking, NoCandidateError
-from campaign.events import Judged, SlotEnded, unpack
-from campaign.gateconfig import observes, policies
+from campaign.events import Judged, SlotEnded
+from campaign.gateconfig import most_generations, observes, policies
 from campaign.guard import filtered
 from campaign.judging import UNSTATED, Batch, Judgement, Rationale
 from campaign.limits import DRAWS
 from campaign.model import Ask, CampaignFailedError, Disposition, Rejection
 from campaign.observations import trials
+from campaign.packing import unpack
 from campaign.slots import Proposal, Slot, judgement, recalled, said
 from campaign.space import Point, content_hash
 from campaign.steering import Steering
@@ -65,6 +66,16 @@ class Gate:
         ]
         self._seen = {key(asking.layers.bounds, point) for point in self._history}
 
+    @property
+    def answers(self) -> int:
+        """The generations of this round so far."""
+        return len(self._round.answers)
+
+    @property
+    def used(self) -> str:
+        """How many generations that is, of how many."""
+        return f"{self.answers} of {most_generations(self._asking.config)} generations are used"
+
     async def propose(self, previous: tuple[Attempt[Proposal], ...]) -> Proposal:
         """Ask for the open slots. What holds no candidates is rejected at its stage."""
         self._asking.stop.check()
@@ -105,7 +116,8 @@ class Gate:
                 wanted = policy.structural_failure if slot.structural else policy.semantic_rejection
                 left.setdefault(wanted, []).append(slot)
         if doomed := left.get("fail_run"):
-            raise CampaignFailedError(f"round {self._number}: {said(doomed)} (policy: fail_run)")
+            why = f"round {self._number}: {self.used}; {said(doomed)} (policy: fail_run)"
+            raise CampaignFailedError(why)
         for slot in left.get("tombstone", ()):
             await self._end(slot, Disposition.TOMBSTONE, None)
         for slot in left.get("return_last", ()):
@@ -142,9 +154,10 @@ class Gate:
         )
 
     def _runnable(self, candidate: object) -> Point | None:
-        """A candidate that has every parameter with a value of its type, in bounds or not."""
-        whole = isinstance(candidate, dict) and key(self._asking.layers.bounds, candidate)
-        return cast("Point", candidate) if whole else None
+        """A candidate of the parameters, each with a value of its type, in bounds or not."""
+        bounds = self._asking.layers.bounds
+        known = isinstance(candidate, dict) and candidate.keys() == {one.name for one in bounds}
+        return cast("Point", candidate) if known and key(bounds, candidate) else None
 
     def _pinned(self) -> dict[int, Point]:
         return {
@@ -182,15 +195,14 @@ class Gate:
         doubted = slot.doubted
         if not slot.standing:
             return
-        if not doubted:
-            self._rejections.append(Rejection(slot.number, slot.candidate, slot.rejecting))
-        elif self._policy.check_error == "warn_continue":
+        if doubted and self._policy.check_error == "warn_continue":
             slot.let_pass(doubted)
-        elif self._policy.check_error == "fail_run":
+            return
+        if doubted and self._policy.check_error == "fail_run":
             raise CampaignFailedError(f"round {self._number}: {slot} (check_error: fail_run)")
-        else:  # the candidate is not at fault: nothing to repair
-            slot.closed = True
-            self._rejections.append(Rejection(slot.number, slot.candidate, slot.rejecting))
+        slot.findings = (*slot.findings, *self._verifiers.unreached())
+        slot.closed = slot.closed or bool(doubted)  # not at fault: nothing to repair
+        self._rejections.append(Rejection(slot.number, slot.candidate, slot.rejecting))
 
     async def _verify(
         self, slots: Sequence[Slot], disposition: Disposition, generation: int

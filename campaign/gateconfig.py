@@ -206,6 +206,11 @@ def structural_budget(config: _Gated) -> int | None:
     return found if isinstance(found, int) and not observes(config) else None
 
 
+def most_generations(config: _Gated) -> int:
+    """Answers a round may have at the very most."""
+    return iterations(config) + (structural_budget(config) or 0)
+
+
 def policies(config: _Gated) -> Policies:
     """The policy that holds, key by key."""
     ending = ENDINGS.get(merged(config).get("on_exhausted"))

@@ -99,8 +99,7 @@ def _new(
     from campaign.drive import creation
     from campaign.expectations import kept
     from campaign.preflight import require
-    from campaign.submit import batch_script, require_job
-    from campaign.submit import submit as give
+    from campaign.submit import batch_script, require_job, submit as give
 
     loaded = load_config(config, overrides)
     require_job(loaded)
@@ -117,8 +116,7 @@ def _again(run_dir: Path, *, print_only: bool, chain: bool) -> None:
     from campaign.drive import refuse_dry_run
     from campaign.ledger import created
     from campaign.status import config_at
-    from campaign.submit import batch_script
-    from campaign.submit import submit as give
+    from campaign.submit import batch_script, submit as give
 
     config = config_at(run_dir)
     run = created(run_dir)

@@ -14,8 +14,7 @@ from campaign.grounding import RATIONALE, reads
 from campaign.quoting import unquoted
 from campaign.space import CategoricalParameter, FloatParameter, IntParameter, Point, Space
 from campaign.trial import Fits
-from checks.domain import Bound, Key
-from checks.domain import judge as judge_by_space
+from checks.domain import Bound, Key, judge as judge_by_space
 from checks.finding import Finding, Layer, Severity, Status, Verdict
 
 if TYPE_CHECKING:

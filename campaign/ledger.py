@@ -154,9 +154,9 @@ def created(directory: Path) -> RunCreated | None:
     Costs nothing, however long the ledger is; raises :class:`LedgerError` as :func:`read` does.
     """
     path = directory / NAME
-    with _opened(path) as file:
+    with opened(path) as file:
         line = file.readline()
-    _check_version(path, line)
+    check_version(path, line)
     if not line.endswith(b"\n"):
         return None
     try:
@@ -179,7 +179,7 @@ def uncollected() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
             yield file
@@ -191,11 +191,11 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _parse(path: Path) -> tuple[list[Entry], int]:
-    with _opened(path) as file:
+    with opened(path) as file:
         data = file.read()
     data = _whole_lines(path, data)
     end = len(data)
-    _check_version(path, data[: data.find(b"\n") + 1])
+    check_version(path, data[: data.find(b"\n") + 1])
     decoder = msgspec.json.Decoder(Entry)
     try:
         with uncollected():
@@ -218,17 +218,17 @@ def _whole_lines(path: Path, data: bytes) -> bytes:
         place for place in (data.find(b"\n\n"), data.find(b"\n\0"), data.find(b"\0")) if place >= 0
     ]
     if places and (gap := _SPACE.match(data, min(places))):
-        stamps = {_stamp(line) for line in _SPACE.sub(b"\n", data[gap.end() :]).splitlines()}
+        stamps = {stamp_of(line) for line in _SPACE.sub(b"\n", data[gap.end() :]).splitlines()}
         if len(stamps - {None}) > 1:
             number = data.count(b"\n", 0, gap.start()) + 1
             raise LedgerError(f"{path}: line {number} does not read: part of it is missing")
         data = data[: gap.start()] + b"\n" * data.startswith(b"\n", gap.start())
     data = data[: data.rfind(b"\n") + 1]
     last = data.rfind(b"\n", 0, -1) + 1
-    return data if _stamp(data[last:]) is not None else data[:last]
+    return data if stamp_of(data[last:]) is not None else data[:last]
 
 
-def _stamp(line: bytes) -> float | None:
+def stamp_of(line: bytes) -> float | None:
     """When a line was written, None for what is no line."""
     try:
         return msgspec.json.decode(line, type=_Stamp).t
@@ -250,7 +250,7 @@ def _located(path: Path, data: bytes, decoder: msgspec.json.Decoder[Entry]) -> L
     return LedgerError(f"{path}: does not read")
 
 
-def _check_version(path: Path, first_line: bytes) -> None:
+def check_version(path: Path, first_line: bytes) -> None:
     """A newer format may have events this simgate cannot even name: look at its version first."""
     if not first_line:
         return

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from campaign import events
-from campaign.allocationevents import AllocationEnded
+from campaign.allocated import PILOT
+from campaign.allocationevents import (
+    AllocationBegan,
+    AllocationEnded,
+    AllocationQueued,
+)
+from campaign.fields import duration_text
 from campaign.model import SIMULATION, Disposition
 from campaign.state import CampaignState
 
@@ -55,6 +61,11 @@ def line(event: events.Event, state: CampaignState) -> str:
         case events.Answered() if event.stage:
             where = f"r{event.round} g{event.generation}"
             return f"{where} answer rejected at {event.stage}: {plain(event.reason)}"
+        case events.CallFailed():
+            return _call_failed(event)
+        case events.Unanswered():
+            where = f"r{event.round} g{event.generation}"
+            return f"{where} NO ANSWER, the round asks no more: {plain(event.reason)}"
         case events.Filled():
             again = f", draw {event.draw}" if event.draw > 1 else ""
             return f"r{event.round} the surrogate fills {_slots(event.slots)}{again}"
@@ -66,6 +77,8 @@ def line(event: events.Event, state: CampaignState) -> str:
             return _slot(event)
         case events.Reverified():
             return _reverified(event)
+        case AllocationQueued() | AllocationBegan():
+            return _pilot(event, state)
         case AllocationEnded() if event.job:
             took = f"{event.spent:.4g} node-hours, by {_WORD[event.source]}"
             return f"Slurm job {event.job} is over: {took}"
@@ -116,6 +129,25 @@ def _word(outcome: Mapping[str, str], observed: bool, error: bool) -> str:
     if outcome["severity"] != "error":
         return f"{outcome['severity']} by"
     return "observed by" if observed else "rejected by"
+
+
+def _call_failed(event: events.CallFailed) -> str:
+    """A server that is not up yet may be called for minutes: then every 2^n-th call is told."""
+    if event.free and event.attempt & (event.attempt - 1):
+        return ""
+    where = f"r{event.round} g{event.generation} call {event.attempt}"
+    again = f"; again in {event.wait:.3g} s" if event.wait else ""
+    return f"{where} failed: {plain(event.reason)}{again}"
+
+
+def _pilot(event: AllocationQueued | AllocationBegan, state: CampaignState) -> str:
+    one = state.allocations.open.get(event.allocation)
+    if one is None or one.asked.what != PILOT:
+        return ""
+    if isinstance(event, AllocationBegan):
+        return f"pilot job {one.job} has its {one.asked.nodes} nodes"
+    time, most = duration_text(one.asked.walltime), f"at most {one.asked.reserved:.4g} node-hours"
+    return f"pilot job {one.job} queued: {one.asked.nodes} nodes for {time}, {most}"
 
 
 def _task(event: events.TaskEnded, state: CampaignState) -> str:

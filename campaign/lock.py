@@ -179,6 +179,26 @@ def alive_holder(directory: Path) -> Holder | None:
     return _alive(directory / NAME)
 
 
+def seen(directory: Path) -> tuple[Holder, float] | None:
+    """Who has the lock, and the time stamp of its last heartbeat; None where there is no lock.
+
+    Nothing is written, so the stamp is by a clock that may not be ours.
+    """
+    path = directory / NAME
+    try:
+        holder = msgspec.json.decode(path.read_bytes(), type=Holder)
+        return holder, path.stat().st_mtime
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def lives_here(holder: Holder) -> bool | None:
+    """Whether a holder on this host lives; None for one on another, of which only a beat tells."""
+    if holder.host != socket.gethostname():
+        return None
+    return holder.boot == _boot_id() and holder.started == _start_ticks(holder.pid)
+
+
 def bury(directory: Path, holder: Holder) -> None:
     """Let the next driver take the lock of a holder on another host that is known to be dead.
 
@@ -198,10 +218,9 @@ def _alive(path: Path) -> Holder | None:
         holder = msgspec.json.decode(path.read_bytes(), type=Holder)
     except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
         return None
-    if holder.host == socket.gethostname():
-        same = holder.boot == _boot_id() and holder.started == _start_ticks(holder.pid)
-        return holder if same else None
-    return holder if _age(path) < LEASE else None
+    here = lives_here(holder)
+    alive = _age(path) < LEASE if here is None else here
+    return holder if alive else None
 
 
 def _age(path: Path) -> float:

@@ -8,7 +8,9 @@ from campaign.events import Reverified, RoundEnded, SlotEnded
 from campaign.model import NOT_SIMULATED, ONCE, CampaignFailedError, Disposition, JobOutcome
 from campaign.observations import best, incomplete, reached, unanswered
 from campaign.rounds import Campaign, run_round
-from campaign.stop import StoppedError
+from campaign.spans import of_round
+from campaign.state import CampaignState
+from campaign.stop import Stop, StoppedError
 from checks.finding import Status
 
 
@@ -29,7 +31,7 @@ async def run_campaign(campaign: Campaign) -> Ending:
         reason = await _rounds(campaign)
     except StoppedError:
         if stop.outcome is not JobOutcome.DONE:
-            return _stopped(campaign)
+            return stopped(stop, campaign.asking.recorder.state)
         reason = stop.reason
         await _close_open_round(campaign, reason)
     except CampaignFailedError as error:
@@ -41,9 +43,9 @@ async def run_campaign(campaign: Campaign) -> Ending:
     return Ending(JobOutcome.DONE, reason)
 
 
-def _stopped(campaign: Campaign) -> Ending:
-    stop = campaign.asking.stop
-    if stop.outcome is JobOutcome.STOPPED and campaign.asking.recorder.state.dry_run:
+def stopped(stop: Stop, state: CampaignState) -> Ending:
+    """The end of a job that was told to stop."""
+    if stop.outcome is JobOutcome.STOPPED and state.dry_run:
         return Ending(JobOutcome.FAILED, f"{stop.reason}; {ONCE}")
     return Ending(stop.outcome, stop.reason)
 
@@ -55,7 +57,8 @@ async def _rounds(campaign: Campaign) -> str:
             continue
         if number not in state.rounds and (reason := reached(state, config)):
             return reason
-        await run_round(campaign, number)
+        with of_round(number):
+            await run_round(campaign, number)
     return reached(state, config) or f"all {config.rounds} rounds are done"
 
 

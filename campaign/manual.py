@@ -1,4 +1,4 @@
-"""Generates ``docs/reference/commands.md`` and ``ledger.md`` from the commands and the events.
+"""Generates ``commands.md``, ``ledger.md`` and ``telemetry.md`` in ``docs/reference``.
 
 python -m campaign.manual
 """
@@ -17,12 +17,16 @@ import msgspec
 import campaign.status
 from campaign import events, replayreport, rulereport
 from campaign.cli import main as commands
+from campaign.report import figures, why
+from campaign.telemetrymanual import render_telemetry
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 JSON_KEYS = (
     ("status", campaign.status),
+    ("report", figures),
     ("report --rules", rulereport),
     ("replay", replayreport),
+    ("why", why),
 )
 MADE = "<!-- Made by python -m campaign.manual; do not edit. -->"
 
@@ -97,9 +101,10 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def main() -> None:
-    """Write both pages into the checkout this module lies in."""
+    """Write the pages into the checkout this module lies in."""
     (FOLDER / "commands.md").write_text(render_commands(), encoding="utf-8")
     (FOLDER / "ledger.md").write_text(render_ledger(), encoding="utf-8")
+    (FOLDER / "telemetry.md").write_text(render_telemetry(MADE), encoding="utf-8")
 
 
 if __name__ == "__main__":

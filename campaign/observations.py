@@ -56,10 +56,14 @@ def trials(state: CampaignState, config: CampaignConfig) -> tuple[Trial, ...]:
         for seen in observations(state, config)
         if seen.round in ended
     }
-    for (task, candidate), tries in sorted(state.tasks.items(), key=lambda item: item[0]):
-        if task != SIMULATION and tries.rejects and tries.round in ended:
-            why = f"{task}: {refusal(tries.last)}"
-            learned.setdefault(candidate, Trial(state.points[candidate], None, why))
+    rejected = [
+        (key, tries.last)
+        for key, tries in state.tasks.items()
+        if key[0] != SIMULATION and tries.rejects and tries.round in ended
+    ]
+    for (task, candidate), last in sorted(rejected, key=lambda item: item[0]):
+        why = f"{task}: {refusal(last)}"
+        learned.setdefault(candidate, Trial(state.points[candidate], None, why))
     return tuple(learned.values())
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from campaign.agents.base import AgentError
 from campaign.agents.judge import FormatRefusedError, JudgeModel
 from campaign.agents.wire import Completion
-from campaign.events import VoteAsked, Voted, text
+from campaign.events import VoteAsked, Voted
+from campaign.packing import text
 from campaign.purse import Purse
 from campaign.recorder import Recorder
 from campaign.stop import Stop, StoppedError

@@ -14,12 +14,12 @@ from campaign.allocationcost import (
     allocation_notes,
     allocation_problems,
     by_allocation,
-    reservations,
 )
 from campaign.config import CampaignConfig, CommandTask, MpiTask, PythonAgent, TaskConfig
 from campaign.configfile import LoadedConfig
-from campaign.gateconfig import iterations, merged, policies
-from campaign.limits import DRAWS, worst_case
+from campaign.costs import Cost, allocation_costs, costs_of, first_call
+from campaign.gateconfig import merged, policies
+from campaign.limits import worst_case
 from campaign.problems import ConfigError, Loc, Problem
 from campaign.template import RESERVED, TemplateError, placeholders, render, render_file
 from executors.base import CommandWork, MpiWork
@@ -29,20 +29,6 @@ from executors.probe import Probe
 
 Placed: TypeAlias = tuple[Loc, TaskConfig]
 """A task with its place in the config."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """One line of the bill: the least and the most a campaign can use of something.
-
-    ``least`` is every candidate passing at once and taking no time to speak of; ``most`` is
-    every answer rejected at the last moment, every retry used, every task at its walltime.
-    """
-
-    what: str
-    least: float
-    most: float
-    cap: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +51,7 @@ def inspect(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
 def weigh(loaded: LoadedConfig, reasons: Mapping[str, str]) -> Inspection:
     """Inspect, knowing by :func:`unusable` which functions cannot be imported."""
     problems = faults(loaded, tuple(tasks(loaded.config)), reasons)
-    costs = tuple(_costs(loaded.config))
+    costs = tuple(costs_of(loaded))
     config = loaded.config
     notes = (
         *_notes(costs),
@@ -73,7 +59,7 @@ def weigh(loaded: LoadedConfig, reasons: Mapping[str, str]) -> Inspection:
         *_gate_notes(config),
         *agent_notes(loaded),
     )
-    return Inspection(problems, notes, (*costs, *_allocation_costs(config)))
+    return Inspection(problems, notes, (*costs, *allocation_costs(config)))
 
 
 def faults(
@@ -86,6 +72,7 @@ def faults(
         *(one for loc, task in those for one in _task_problems(loc, task, config, folder)),
         *_import_problems(loaded, those, reasons),
         *_cap_problems(config, those),
+        *_token_problems(loaded),
         *allocation_problems(config),
     ]
     return tuple(loaded.problem(loc, message) for loc, message in found)
@@ -213,35 +200,22 @@ def _cap_problems(config: CampaignConfig, those: Sequence[Placed]) -> Iterator[t
                 )
 
 
-def _costs(config: CampaignConfig) -> Iterator[Cost]:
-    slots = config.rounds * config.batch_size
-    rounds, tries = config.rounds, iterations(config) + DRAWS
-    verifiers = sum(worst_case(task) * (1 + task.retries) for task in config.verifiers)
-    simulation = worst_case(config.simulation) * (1 + config.simulation.retries)
-    budgets = config.budgets
-    yield _cost("generations", rounds, rounds * iterations(config), budgets.generations)
-    runs = sum(1 + task.retries for task in config.verifiers)
-    yield _cost("verifier runs", slots * len(config.verifiers), slots * tries * runs, None)
-    yield _cost("simulation runs", slots, slots * (1 + config.simulation.retries), None)
-    verifying = slots * tries * verifiers
-    yield _cost("verifier node-hours", 0, verifying, budgets.verifier_node_hours)
-    cap = None if by_allocation(config) else budgets.node_hours
-    yield _cost("node-hours", 0, verifying + slots * simulation, cap)
+_AT_THE_CAP = {
+    "generations": "the surrogate proposes what is left",
+    "tokens of the agent": "the surrogate proposes what is left",
+    "votes of the judge": "no further vote is asked",
+}
 
 
-def _allocation_costs(config: CampaignConfig) -> Iterator[Cost]:
-    """What jobs of Slurm's reserve: the smallest one alone, and all that may be there at once."""
-    found = list(reservations(config))
-    if found:
-        least = min(one.node_hours for one in found)
-        most = sum(one.node_hours * one.at_once for one in found)
-        cap = config.budgets.node_hours if by_allocation(config) else None
-        yield _cost("node-hours in jobs", least, most, cap)
-
-
-def _cost(what: str, least: float, most: float, cap: object) -> Cost:
-    limit = getattr(cap, "limit", None)
-    return Cost(what, float(least), float(most), None if limit is None else float(limit))
+def _token_problems(loaded: LoadedConfig) -> Iterator[tuple[Loc, str]]:
+    """A cap below what the first call reserves lets nobody be asked."""
+    cap, one = loaded.config.budgets.tokens, first_call(loaded)
+    if cap is not None and one > cap.limit:
+        yield (
+            ("budgets", "tokens"),
+            f"{cap.limit:,} tokens; the first call of the agent reserves {one:,} (a token for each "
+            "byte it is sent, and agent.max_tokens): raise the cap or lower agent.max_tokens",
+        )
 
 
 def _notes(costs: tuple[Cost, ...]) -> Iterator[str]:
@@ -249,7 +223,7 @@ def _notes(costs: tuple[Cost, ...]) -> Iterator[str]:
         if cost.cap is not None and cost.most > cost.cap:
             yield (
                 f"{cost.what}: at most {cost.most:.4g}, the cap is {cost.cap:.4g}; "
-                "the campaign ends by that name if it gets there"
+                f"{_AT_THE_CAP.get(cost.what, 'the campaign ends by that name')} if it gets there"
             )
 
 

@@ -31,6 +31,10 @@ class Recorder:
         self._waiting: list[tuple[tuple[Event, ...], asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
+    def listen(self, listener: Listener) -> None:
+        """Have one more listener from the next event on."""
+        self._listeners.append(listener)
+
     async def record(self, *events: Event) -> None:
         """Return when the events are durable and in the state.
 

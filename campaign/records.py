@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NoReturn, TypeAlias
 
-from campaign.events import unpack
 from campaign.judging import CANDIDATES
+from campaign.packing import unpack
 from campaign.problems import ConfigError, Problem, observed
 from campaign.yamlfile import plain_scalar
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from campaign.config import CampaignConfig, SurrogateAgent
 from campaign.configfile import LoadedConfig
-from campaign.events import VerdictRecord, unpack
+from campaign.events import VerdictRecord
 from campaign.expectations import kept
 from campaign.fates import OUT, Fate, Past, Said, in_process
 from campaign.gateconfig import policies
 from campaign.grounding import RATIONALE, reads
 from campaign.judging import LOST, Batch, Judgement
+from campaign.packing import unpack
 from campaign.problems import ConfigError, clip
 from campaign.rulebook import of_config
 from campaign.rulereport import Tally, rule_id, word

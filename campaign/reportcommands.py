@@ -1,4 +1,4 @@
-"""The commands that look back on a run's rules: what they said, and what others would have."""
+"""The commands that look back on a run: what it came to, and what other rules would have said."""
 
 from __future__ import annotations
 
@@ -6,31 +6,69 @@ from pathlib import Path
 
 import click
 
-from campaign.clibase import FAILED, JSON, RUN, SET, fail, named_errors, percentage, print_json
+from campaign.clibase import (
+    FAILED,
+    JSON,
+    RUN,
+    SET,
+    USAGE,
+    fail,
+    named_errors,
+    percentage,
+    print_json,
+)
 
 
 @click.command()
 @RUN
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write one page with plots that holds everything it shows.",
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print every figure as one row of CSV.")
 @click.option("--rules", "by_rule", is_flag=True, help="Report on the rules, most failing first.")
 @click.option(
     "--fail-under",
     type=click.FloatRange(0, 100),
     callback=percentage,
     metavar="PERCENT",
-    help="Exit with 1 when fewer than this share of an agent's candidates passed all rules.",
+    help="With --rules: exit with 1 when fewer than this share of an agent's candidates passed.",
 )
 @JSON
 @named_errors
-def report(run: Path, by_rule: bool, fail_under: float | None, as_json: bool) -> None:
+def report(
+    run: Path,
+    html: Path | None,
+    as_csv: bool,
+    by_rule: bool,
+    fail_under: float | None,
+    as_json: bool,
+) -> None:
     """Report on a run, from its ledger alone; it may be running.
+
+    What it found and how sure that is, what the gate stopped and which node-hours each check
+    saved, what was spent, and what the tasks and the nodes did. Without an option as tables.
 
     With --rules: which rule fails most, by agent and round. A candidate is one proposal for one
     slot, so that a slot asked for twice counts twice; what the surrogate drew to fill a slot is
     reported as of the agent "surrogate". Exits with 1 when an agent falls short of --fail-under,
     and when nothing was checked at all.
     """
-    if not by_rule:
-        raise click.UsageError("--rules is missing; the rules are what there is to report")
+    if fail_under is not None and not by_rule:
+        raise click.UsageError("--fail-under is about the rules; give --rules as well")
+    if by_rule and (html or as_csv):
+        raise click.UsageError("--rules is printed as tables or with --json; leave out the other")
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json: give one of them")
+    if by_rule:
+        _report_rules(run, fail_under, as_json)
+    else:
+        _report_run(run.absolute(), html, as_csv, as_json)
+
+
+def _report_rules(run: Path, fail_under: float | None, as_json: bool) -> None:
     from campaign.rulereport import as_data, rule_report
     from campaign.status import load
 
@@ -45,6 +83,40 @@ def report(run: Path, by_rule: bool, fail_under: float | None, as_json: bool) ->
         _print(f"{config.name}: the rules of {run}", rule_tables(found))
     if missed := found.missed(fail_under):
         fail("; ".join(missed), FAILED)
+
+
+def _report_run(run: Path, html: Path | None, as_csv: bool, as_json: bool) -> None:
+    import gc
+
+    from campaign.report.figures import as_data, figures
+
+    found = figures(run)
+    gc.freeze()  # kept to the end; of a long run, every look for garbage in it takes a second
+    if html is not None:
+        from campaign.report.page import page
+
+        try:
+            html.write_text(page(found), encoding="utf-8")
+        except OSError as error:
+            fail(f"{html}: cannot be written: {error.strerror}", USAGE)
+        click.echo(f"wrote {html}", err=as_json or as_csv)
+    if as_json:
+        print_json(as_data(found))
+    elif as_csv:
+        import csv
+        import sys
+
+        from campaign.report.text import rows
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(("table", "row", "figure", "value"))
+        writer.writerows(rows(found))
+    elif html is None:
+        from campaign.report.text import tables
+
+        state, reason = found.how
+        head = f"{found.config.name}: {state}" + (f" ({reason})" if reason else "")
+        _print(head, tables(found))
 
 
 @click.command()

@@ -9,7 +9,7 @@ from campaign.asking import Asking
 from campaign.config import TaskConfig
 from campaign.events import RoundEnded, RoundStarted, SlotEnded
 from campaign.gate import Gate
-from campaign.gateconfig import iterations, policies, structural_budget
+from campaign.gateconfig import most_generations, policies
 from campaign.model import SIMULATION, CampaignFailedError
 from campaign.steering import Steering
 from campaign.stop import StoppedError
@@ -64,12 +64,16 @@ async def _gate(campaign: Campaign, gate: Gate, number: int) -> None:
         await accept(
             gate.propose,
             checks=(gate.domain, gate.verifiers, gate.settled),
-            attempts=iterations(config) + (structural_budget(config) or 0),
+            attempts=most_generations(config),
             fallback=None if hopeless else gate.fill,
             name=f"round {number}",
         )
     except NotAccepted as error:
-        raise CampaignFailedError(f"{error} (policy: fail_run)") from error
+        _, *lines = str(error).splitlines()
+        # After the last answer only why there was no further one: that repeats to the end.
+        said = "; ".join(line.strip() for line in lines[: gate.answers + 1])
+        why = f"round {number}: {gate.used}; {said} (policy: fail_run)"
+        raise CampaignFailedError(why) from error
 
 
 async def _simulate(campaign: Campaign, slot: SlotEnded) -> None:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from campaign.events import FindingRecord, JsonObject, Judged, VerdictRecord, pack, text
+from campaign.events import FindingRecord, JsonObject, Judged, VerdictRecord
 from campaign.judging import UNSTATED, Judgement, Rationale
+from campaign.packing import pack, text
 from campaign.space import Point
 from checks import Finding
 from checks.domain import STRUCTURAL
@@ -39,6 +40,7 @@ class Slot:
     structural: bool = False  # the last answer held no well-formed candidate for it
     ended: bool = False  # it has its disposition
     closed: bool = False  # not asked for again
+    why: str = ""  # it is asked for no more, where no finding says it
     proposed: set[str] = field(default_factory=set)
 
     @property
@@ -50,7 +52,7 @@ class Slot:
 
         With ``observing`` the rules block nothing.
         """
-        self.candidate, self.unchecked = candidate, ()
+        self.candidate, self.unchecked, self.why = candidate, (), ""
         self.expect = judgement.expect
         rules = () if judgement.expect is None or observing else judgement.expect.findings
         self.findings = (*judgement.findings, *rules)
@@ -100,15 +102,25 @@ class Slot:
     def close_if_repeated(self) -> None:
         """What was proposed again for the slot it was rejected for is no progress: stop asking."""
         text = json.dumps(pack(self.candidate), sort_keys=True)
-        self.closed = self.closed or (not self.ended and text in self.proposed)
+        if not self.ended and text in self.proposed:
+            self.close("no_progress: the same candidate was proposed again")
         self.proposed.add(text)
+
+    def close(self, why: str) -> None:
+        """Ask no more for a candidate."""
+        self.closed, self.why = True, self.why or why
 
     def rejected_by(self) -> str:
         return next((one.check for one in self.standing), "producer")
 
     def __str__(self) -> str:
-        telling = (one for one in self.findings if _stands(one) or one.layer is Layer.VERIFIER)
+        telling = (
+            one
+            for one in self.findings
+            if _stands(one) or (one.layer is Layer.VERIFIER and one.status is not Status.SKIPPED)
+        )
         said = [f"{one.check}: {one.reason}" for one in telling if one.reason]
+        said += [self.why] if self.why else []
         return f"slot {self.number}: " + ("; ".join(said) or "no candidate")
 
 

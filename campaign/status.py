@@ -76,9 +76,15 @@ def _config(run: RunCreated | None, run_dir: Path) -> CampaignConfig:
 
 def run_state(state: CampaignState, run_dir: Path) -> tuple[str, str]:
     """``(state, reason)``: a job without an end is running if its driver lives, else stopped."""
+    ended = state.job_ended is not None
+    return stands(state, alive=not ended and alive_holder(run_dir) is not None)
+
+
+def stands(state: CampaignState, *, alive: bool) -> tuple[str, str]:
+    """The same for a driver that is known to live, or not to."""
     if state.job_ended is not None:
         return state.job_ended.outcome, state.job_ended.reason
-    if alive_holder(run_dir):
+    if alive:
         return "running", ""
     if state.dry_run:
         return "failed", f"its driver ended without a word; {ONCE}"

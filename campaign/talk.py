@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from campaign.agents.surrogate import SurrogateAgent
-from campaign.asking import BUDGET, Asking, Reply
+from campaign.asking import Asking, Reply
+from campaign.calling import BUDGET
 from campaign.gateconfig import iterations, structural_budget
 from campaign.model import Ask
 from campaign.slots import Proposal, Slot
@@ -20,6 +21,8 @@ from checks.finding import Status
 
 TRUNCATION = "truncation"
 """The stage of an answer that ended at the limit of its length."""
+
+REPEATED = "no_progress: the same response came again"
 
 
 @dataclass(slots=True)
@@ -39,6 +42,16 @@ class Talk:
 
         Raises ``Rejected`` when there is no proposal, by the stage it ended at.
         """
+        try:
+            return await self._asked(ask, slots)
+        except Rejected as refusal:
+            if refusal.check == BUDGET:
+                for slot in slots:
+                    slot.why = f"{BUDGET}: {refusal.reason}"
+                    slot.structural = slot.structural or slot.candidate is None
+            raise
+
+    async def _asked(self, ask: Ask, slots: Sequence[Slot]) -> Proposal:
         self._afford(ask.generation)
         ask = replace(await self._showing(ask), cut_off=self._cut_off)
         way = ""
@@ -59,7 +72,8 @@ class Talk:
         """Ask no more for slots whose repair makes no progress."""
         for slot in slots:
             slot.close_if_repeated()
-            slot.closed = slot.closed or (self._reply.last and not slot.ended)
+            if self._reply.last and not slot.ended:
+                slot.close(REPEATED)
 
     def _afford(self, generation: int) -> None:
         """Reject where the answers of this round have used up their generations."""

@@ -26,6 +26,7 @@ from campaign.purse import Purse
 from campaign.recorder import Recorder
 from campaign.render import Place, build_task
 from campaign.space import Point, content_hash
+from campaign.spans import of_try
 from campaign.state import CampaignState, TaskState
 from campaign.stop import Stop, StoppedError
 from campaign.tries import ending, final, held_to, retries_used
@@ -139,7 +140,14 @@ class TaskRunner:
             result = TaskResult(TaskStatus.CANCELLED, reason=KILLED, seconds=ran)
         adopted = result.status is not TaskStatus.CANCELLED
         result = held_to(self._contract(started.task), result)
-        await self._recorder.record(ending(started, result, adopted=adopted))
+        ended = ending(started, result, adopted=adopted)
+        with of_try(started, self._ranks(started.task), adopted=adopted) as span:
+            await self._recorder.record(ended)
+            span.ended(result, ended)
+
+    def _ranks(self, task: str) -> int:
+        known = {one.name: one.ranks for one in self._config.verifiers}
+        return known.get(task, self._config.simulation.ranks)
 
     async def _attempt(self, job: Job, candidate: str) -> TaskEnded:
         cost = worst_case(job.spec)
@@ -159,12 +167,14 @@ class TaskRunner:
         task = self._build(job, started.attempt)
         self._in_flight += 1
         try:
-            with self._turns.taking(job.spec):
+            with self._turns.taking(job.spec), of_try(started, job.spec.ranks) as span:
                 with self._purse.holding(wanted):
                     await self._recorder.record(started)
+                task = replace(task, env={**span.environment, **task.env})
                 result = held_to(self._contract(job.name), await self._execute(task, job.caps))
                 ended = ending(started, result)
                 await self._recorder.record(ended)
+                span.ended(result, ended)
         finally:
             self._in_flight -= 1
             self._line.call_all()

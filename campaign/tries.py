@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from campaign.config import TaskConfig
 from campaign.contract import Contract
-from campaign.events import TaskEnded, TaskStarted, pack, text
+from campaign.events import TaskEnded, TaskStarted
+from campaign.packing import pack, text
 from campaign.state import TaskState
 from executors.base import TaskResult, TaskStatus
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from campaign.events import pack
 from campaign.grounding import RATIONALE
 from campaign.judging import CANDIDATES
+from campaign.packing import pack
 from campaign.rulebook import RuleBook
-from checks.domain import judge as judge_by_space
-from checks.domain import normalise
+from checks.domain import judge as judge_by_space, normalise
 from checks.finding import Finding, Status, Verdict
 
 SAID = ("passed", "failed", "skipped", "errors")

@@ -36,12 +36,19 @@ class Turns:
         self._ahead: Counter[str] = Counter()  # the same, times seconds
 
     def may_start(self, spec: TaskConfig) -> bool:
-        """Whether a try that is handed over now is certain to end in time."""
+        """Whether a try that is handed over now finds its nodes, and is certain to end in time."""
+        if self._left(spec) < self._units(spec):
+            return False
         waits = 0.0 if self._clock.endless else self._waits(spec)
         return self._clock.admits(waits + spec.walltime)
 
     def why_not(self, what: str, spec: TaskConfig) -> str:
         """Why a task can start no more in this job."""
+        if (left := self._left(spec)) < (units := self._units(spec)):
+            return (
+                f"{what} needs {units} nodes; executor {spec.executor!r} has {left:g} left, "
+                "the others are lost"
+            )
         needed = duration_text(round(spec.walltime + KILL_GRACE, 3))
         kept = duration_text(self._clock.margin)
         return f"{self._clock}; {what} may need {needed}, and {kept} before the end are kept free"
@@ -58,6 +65,14 @@ class Turns:
         finally:
             self._taken[spec.executor] -= units
             self._ahead[spec.executor] -= work
+
+    def _left(self, spec: TaskConfig) -> float:
+        """Whole nodes of the driver's own job that are not lost; elsewhere others may come."""
+        config = self._executors[spec.executor]
+        if not isinstance(config, MpiConfig) or config.pilot is not None:
+            return math.inf
+        load = self._load().get(spec.executor)
+        return math.inf if load is None else load.workers
 
     def _waits(self, spec: TaskConfig) -> float:
         """Seconds a try may wait for its workers at the most, which are busy until it starts."""

@@ -46,6 +46,13 @@ class Verifiers:
         self._tasks = tasks
         self._stop = stop
 
+    def unreached(self) -> tuple[Finding, ...]:
+        """What they say of a candidate that something before them kept out: nothing."""
+        why = "not run: a check kept the candidate out before"
+        return tuple(
+            Finding(one.name, Layer.VERIFIER, Status.SKIPPED, why) for one in self._config.verifiers
+        )
+
     async def verify(
         self, point: Point, round: int, slot: int, *, only: Sequence[str] = ()
     ) -> Verification:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import os
 import time
-from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from campaign.config import CampaignConfig
 from campaign.events import Entry
-from campaign.lines import line, number, point_text
-from campaign.observations import best
+from campaign.lines import line
+from campaign.picture import RUNNING, Canvas, Scene, picture, stamped
+from campaign.progress import Progress
 from campaign.state import CampaignState
-from campaign.summary import allocation_table, budget_table, disposition_table
 
-LAST = 8  # decisions shown in the live view
 PERIOD = 0.25  # seconds between two pictures at the least
+IDLE = 1.0  # seconds between two pictures when nothing but the time has changed
+_log = logging.getLogger(__name__)
 
 
 class View(Protocol):
@@ -37,7 +41,8 @@ class LineView:
     """One line per decision, with the time; to be read by a person or by grep."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        self._file = console.file
+        self._encoding = console.encoding
 
     def __enter__(self) -> Self:
         return self
@@ -46,99 +51,122 @@ class LineView:
         return None
 
     def __call__(self, entry: Entry, state: CampaignState) -> None:
-        for text in _stamped(entry, state):
-            self._console.print(text, soft_wrap=True, markup=False, emoji=False, highlight=False)
+        told = line(entry.event, state)
+        if told:
+            self.write("".join(f"{stamped(entry.t, text)}\n" for text in told.splitlines()))
+
+    def write(self, text: str) -> None:
+        """Write lines at once, and nothing any more when nobody reads them."""
+        text = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except BrokenPipeError:
+            # What is left in the buffer would fail once more when Python closes it.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+            raise SystemExit(1) from None
 
 
-class LiveView:
-    """Round, slots, tasks, node-hours, the best so far, the time left, and the last decisions."""
+class Board:
+    """A terminal with the picture of a run on it, drawn anew in its place."""
 
     def __init__(self, console: Console, config: CampaignConfig) -> None:
+        self._console = console
         self._config = config
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._last: deque[str] = deque(maxlen=LAST)
-        self._state: CampaignState | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._began = time.time()
-        self._earlier = 0  # rounds of earlier jobs: this one's clock says nothing about them
+        self._live = Live(
+            console=console, auto_refresh=False, transient=True, vertical_overflow="crop"
+        )
+        self._progress: Progress | None = None
+        self._size = console.size
 
     def __enter__(self) -> Self:
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         self._live.stop()
 
+    def take(self, entry: Entry, state: CampaignState) -> None:
+        """Take an event that ``state`` has in it already."""
+        if self._progress is None:
+            self._progress = Progress.of(state, self._config)
+            self._progress.tell(entry)
+        else:
+            self._progress.apply(entry)
+
+    def lines(
+        self, now: float, how: tuple[str, str] = (RUNNING, ""), height: int | None = None
+    ) -> list[Text]:
+        """The picture as it is now, as high as the terminal or as ``height``."""
+        assert self._progress is not None
+        size = self._console.size
+        ascii_only = self._console.options.ascii_only
+        canvas = Canvas(size.width, size.height if height is None else height, ascii_only)
+        return picture(Scene(self._progress, now, how), canvas)
+
+    def show(self, lines: list[Text]) -> None:
+        """Draw; on a terminal that has another size now, after wiping it."""
+        if self._size != (size := self._console.size):
+            self._live.stop()
+            self._console.clear()
+            self._live.start()
+            self._size = size
+        self._live.update(Group(*lines), refresh=True)
+
+
+class LiveView:
+    """The picture of the run this process drives, drawn at its own pace.
+
+    A terminal that takes nothing more, as over a connection that hangs, holds up no campaign:
+    another thread writes, and while it cannot there is no further picture.
+    """
+
+    def __init__(
+        self, console: Console, config: CampaignConfig, now: Callable[[], float] = time.time
+    ) -> None:
+        self._board = Board(console, config)
+        self._now = now
+        self._pool = ThreadPoolExecutor(1, "view")
+        self._drawing: Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._changed = False
+        self._drawn = 0.0
+
+    def __enter__(self) -> Self:
+        self._board.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._pool.shutdown()
+        self._board.__exit__()
+
     def __call__(self, entry: Entry, state: CampaignState) -> None:
-        if self._state is None:
-            self._earlier = _ended(state)
-        self._state = state
-        self._last.extend(_stamped(entry, state))
+        self._board.take(entry, state)
+        self._changed = True
         if self._timer is None:
-            self._draw()
+            self._tick()
 
-    def _draw(self) -> None:
-        # From the loop's own thread and at its own pace: the state never changes under it.
-        assert self._state is not None
-        self._live.update(self._picture(self._state), refresh=True)
-        self._timer = asyncio.get_running_loop().call_later(PERIOD, self._draw)
+    def _tick(self) -> None:
+        # From the loop's own thread: the state never changes while its picture is made.
+        if self._drawing is not None and self._drawing.done() and self._drawing.exception():
+            _log.warning("the live view failed: %s", self._drawing.exception())
+            return
+        now = self._now()
+        free = self._drawing is None or self._drawing.done()
+        if free and (self._changed or now - self._drawn >= IDLE):
+            self._changed, self._drawn = False, now
+            self._drawing = self._pool.submit(self._board.show, self._board.lines(now))
+        self._timer = asyncio.get_running_loop().call_later(PERIOD, self._tick)
 
-    def _picture(self, state: CampaignState) -> RenderableType:
-        return Group(
-            self._headline(state),
-            disposition_table(state.dispositions()),
-            budget_table(self._config, state),
-            *([allocation] if (allocation := allocation_table(state)) else []),
-            *(Text(text, overflow="ellipsis", no_wrap=True, style="dim") for text in self._last),
-        )
 
-    def _headline(self, state: CampaignState) -> Table:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="bold")
-        grid.add_column()
-        running = sum(task.open is not None for task in state.tasks.values())
-        now = min(len(state.rounds), self._config.rounds)
-        grid.add_row(self._config.name, f"round {now} of {self._config.rounds}")
-        grid.add_row("running", f"{running} tasks")
-        if state.signalled is not None:
-            grid.add_row("stopping", f"{state.signalled.signal}; once more to stop at once")
-        grid.add_row("best", Text(self._best(state)))
-        grid.add_row("time", self._time(_ended(state)))
-        return grid
-
-    def _best(self, state: CampaignState) -> str:
-        found = best(state, self._config)
-        if found is None:
-            return "nothing yet"
-        name = self._config.objective.name
-        return f"{name} = {number(found.value)} at {point_text(found.slot.parameters)}"
-
-    def _time(self, done: int) -> str:
-        passed = time.time() - self._began
-        if done <= self._earlier:
-            return f"{clock(passed)} so far"
-        left = passed / (done - self._earlier) * (self._config.rounds - done)
-        return f"{clock(passed)} so far, at most about {clock(left)} left"
+def is_live(console: Console) -> bool:
+    """Whether a picture can be drawn in its place: on a terminal that moves its cursor."""
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 def view(console: Console, config: CampaignConfig) -> View:
     """The live view where somebody can see it, lines where they are kept."""
-    return LiveView(console, config) if console.is_terminal else LineView(console)
-
-
-def _ended(state: CampaignState) -> int:
-    return sum(rounds.ended for rounds in state.rounds.values())
-
-
-def clock(seconds: float) -> str:
-    """Seconds as ``1:02:03`` or ``02:03``."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute:02}:{second:02}"
-
-
-def _stamped(entry: Entry, state: CampaignState) -> list[str]:
-    stamp = time.strftime("%H:%M:%S", time.localtime(entry.t))
-    return [f"{stamp} {text}" for text in line(entry.event, state).splitlines()]
+    return LiveView(console, config) if is_live(console) else LineView(console)

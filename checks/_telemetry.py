@@ -6,20 +6,20 @@ where they exist and ``flowgentic.accept.*`` where they do not; they stand here 
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from pydantic_core import to_json, to_jsonable_python
+
+from checks import tracing
+from checks.tracing import ERROR_TYPE, content_on_spans, error_type
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 _SCOPE = "checks.accept"
-_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_SPAN_MODES = frozenset({"SPAN_ONLY", "SPAN_AND_EVENT"})
 # LangChain numbers messages itself where the provider gave no id; older releases wrote "run-".
 _NOT_A_PROVIDERS_ID = ("lc_", "run-")
 
@@ -29,7 +29,6 @@ ATTEMPTS_USED = "flowgentic.accept.attempts.used"
 DISPOSITION = "flowgentic.accept.disposition"
 ATTEMPT = "flowgentic.accept.attempt"
 VALUE = "flowgentic.accept.value"
-ERROR_TYPE = "error.type"
 EVENT = "gen_ai.evaluation.result"
 EVENT_NAME = "gen_ai.evaluation.name"
 EVENT_LABEL = "gen_ai.evaluation.score.label"
@@ -37,33 +36,9 @@ EVENT_EXPLANATION = "gen_ai.evaluation.explanation"
 RESPONSE_ID = "gen_ai.response.id"
 
 
-@contextmanager
-def span(name: str, attributes: Mapping[str, str | int]) -> Iterator[Span]:
-    """Open an INTERNAL span; whatever leaves it by an exception makes it ERROR with ``error.type``.
-
-    The API's own handling stays off: it records the exception as a span event, never sets
-    ``error.type``, and leaves a cancelled span without a trace of why it ended.
-    """
-    from opentelemetry import trace  # not at import: who only reads a config never opens a span
-
-    # The tracer is looked up per call, so that a provider configured after import is used.
-    with trace.get_tracer(_SCOPE).start_as_current_span(
-        name, attributes=attributes, record_exception=False, set_status_on_exception=False
-    ) as opened:
-        try:
-            yield opened
-        except BaseException as exc:
-            opened.set_attribute(ERROR_TYPE, error_type(exc))
-            opened.set_status(trace.StatusCode.ERROR)
-            raise
-
-
-def error_type(exc: BaseException) -> str:
-    """``ValueError`` for a built-in exception, ``package.module.Name`` for any other."""
-    kind = type(exc)
-    if kind.__module__ == "builtins":
-        return kind.__qualname__
-    return f"{kind.__module__}.{kind.__qualname__}"
+def span(name: str, attributes: Mapping[str, str | int]) -> AbstractContextManager[Span]:
+    """Open an INTERNAL span; see :func:`checks.tracing.span`."""
+    return tracing.span(_SCOPE, name, attributes)
 
 
 def passed(check: str, value: object) -> None:
@@ -84,7 +59,7 @@ def errored(check: str, exc: Exception, value: object) -> None:
 def rejected_value(attempt: Span, value: object) -> None:
     """Put a rejected ``value`` on its attempt's span, if OpenTelemetry's content switch says so."""
     # None is what the producer returned no value for.
-    if value is not None and os.environ.get(_CAPTURE, "").strip().upper() in _SPAN_MODES:
+    if value is not None and content_on_spans():
         attempt.set_attribute(VALUE, _json(value))
 
 

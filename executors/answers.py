@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from executors import wire
-from executors.base import TaskResult, TaskStatus
+from executors.base import Task, TaskResult, TaskStatus
 
 
 def decoded(answer: object) -> TaskResult:
@@ -19,6 +19,12 @@ def decoded(answer: object) -> TaskResult:
 def lost(reason: str, seconds: float = 0.0) -> TaskResult:
     """Infrastructure failed the task, which ran for ``seconds``."""
     return TaskResult(TaskStatus.LOST, reason=reason, seconds=seconds)
+
+
+def too_wide(task: Task, label: str, left: int, nodes: int) -> TaskResult:
+    """So many of the executor's ``nodes`` are lost that those ``left`` are too few."""
+    why = f"executor {label!r} has {left} left of {nodes}, the others are lost"
+    return lost(f"{task.resources.nodes} nodes wanted; {why}")
 
 
 def cancelled(seconds: float = 0.0) -> TaskResult:

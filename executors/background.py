@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -61,3 +62,11 @@ def go_on(work: Coroutine[Any, Any, None]) -> None:
     task = asyncio.get_running_loop().create_task(work)
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
+
+
+def in_loop(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object
+) -> None:
+    """From a thread: call ``function`` in the loop, unless that is closed: then nobody waits."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)

@@ -103,7 +103,9 @@ class TaskResult:
     """What one try answered; always data, whatever happened to the worker.
 
     ``value`` is the JSON the output contract yielded (only with ``DONE``), ``seconds`` the
-    try's own wall clock from start to end (0 when it never started).
+    try's own wall clock from start to end (0 when it never started). ``began`` is when, in seconds
+    since the epoch by the clock of ``host``, and ``pid`` who watched over it there; 0 where no
+    worker says so. ``traceparent`` is what the task's environment held by that name.
     """
 
     status: TaskStatus
@@ -113,6 +115,9 @@ class TaskResult:
     log_tail: str = ""
     seconds: float = 0.0
     host: str = ""
+    began: float = 0.0
+    pid: int = 0
+    traceparent: str = ""
 
 
 class Executor(Protocol):

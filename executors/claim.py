@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from executors import processes
+from executors import processes, wire
 from executors.base import TaskStatus
 
 STARTED, RESULT, CANCEL, CANDIDATE = "started.json", "result.json", "cancel", "candidate.json"
@@ -41,22 +41,31 @@ class Claim:
     """The directory of one try, from its first moment to its result."""
 
     def __init__(
-        self, directory: str, candidate: object, files: dict[str, str], job: str = ""
+        self,
+        directory: str,
+        candidate: object,
+        files: dict[str, str],
+        job: str = "",
+        trace: str = "",
     ) -> None:
         """Make the directory, say who works in it (within which Slurm job), write the inputs.
+
+        ``trace`` is the trace the try belongs to, for whoever reads its result.
 
         Raises ``OSError``, and ``ValueError`` for a file that would lie elsewhere.
         """
         self.path = directory
         self._over = False
-        self._began = time.monotonic()
+        self._began, now = time.monotonic(), time.time()
         try:
             os.mkdir(directory)  # noqa: PTH102 - one system call in the usual case
         except FileNotFoundError:
             Path(directory).mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             pass
-        self._head = b'{"owner":{%s,"time":%.3f}' % (_identity(job), time.time())
+        self._head = b'{"owner":{%s,"time":%.6f}' % (_identity(job), now)
+        if trace:
+            self._head += b',"%s":%s' % (wire.TRACE.encode(), json.dumps(trace).encode())
         self._fd = _create(f"{directory}/{STARTED}", self._head + b"}")
         os.close(_create(f"{directory}/{CANDIDATE}", json.dumps(candidate).encode()))
         for name, content in files.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,19 +20,20 @@ from parsl.executors.high_throughput.errors import ManagerLost
 
 from executors import task_main
 from executors.account import Account
-from executors.background import go_on, in_thread, start_in_thread
-from executors.config import ExecutorConfig, pilot, several_managers, start_timeout
+from executors.background import go_on, in_loop, in_thread, start_in_thread
+from executors.config import ExecutorConfig, MpiConfig, pilot, several_managers, start_timeout
 from executors.flight import Tasks
 from executors.kernel import Kernel, Site
+from executors.lost import LOOK
 from executors.payer import Payer
 from executors.slurm import PATIENCE
 
 _log = logging.getLogger(__name__)
 _WATCH = 0.2  # seconds between two looks at what may have died
 _COUNT = 2.0  # seconds between two looks at how many workers there are
+_ANSWER = 10.0  # seconds for Slurm to say how many nodes are left
 _RESTARTS = 3  # times in a row an executor may break without answering a single task
 _CLOSE = 15.0  # seconds for a start that is under way when the run ends
-_LAST = 2.0  # seconds before its end at which a pilot is given back: Slurm may take longer
 _GRACE = 60.0  # seconds to give up starting an executor after its workers' own limits
 
 
@@ -58,6 +60,9 @@ class Crew:
         self._label, self._kernel, self._tasks = label, kernel, tasks
         self._account = Account(label, kernel, payer if self.piloted else None)
         self._alone = not several_managers(config)
+        self._count_every = math.inf if self._alone else _COUNT  # seconds
+        if isinstance(config, MpiConfig):
+            self._count_every = LOOK
         self._limit = start_timeout(config)  # None: no workers that could be replaced
         self._phase = Phase.NONE
         self._failures = 0
@@ -148,7 +153,7 @@ class Crew:
 
     async def retire(self, why: str) -> None:
         """Give back nodes that can do nothing more; the next are asked for when there is work."""
-        if self._phase is not Phase.READY:
+        if self._phase is not Phase.READY or self._tasks.busy():
             return
         _log.info("executor %s: %s", self._label, why)
         self._phase = Phase.BREAKING
@@ -164,13 +169,13 @@ class Crew:
             return
         _log.warning("executor %s: %s", self._label, why)
         was_ready, self._phase, self.why = self.ready, Phase.BREAKING, why
+        hopeless = (not was_ready and not self.piloted) or bool(self._site.in_vain())
         # A pilot that ended while nobody needed it has failed nobody.
         self._failures += not (was_ready and self.piloted and not self._tasks.busy())
         if self._limit is not None:
             await in_thread(self._kernel.discard, self._label)
         await self._tasks.orphaned(why, again=was_ready)
         await self._account.settle()
-        hopeless = not was_ready and not self.piloted
         if hopeless or self._failures >= _RESTARTS:
             self._tasks.refuse(why)
         self._phase = Phase.NONE
@@ -212,20 +217,18 @@ class Crew:
             why = self._tasks.overdue(now) or why
             if why is not None:
                 await self.broke(why)
-            elif self.ready and self._spent():
+            elif self.ready and self._site.leaves() and not self._tasks.busy():
                 await self.retire("its walltime is over")
-            elif self.ready and not self._alone and now > self._count_at:
-                self._count_at = now + _COUNT
-                go_on(self._count())
+            elif self.ready and now > self._count_at:
+                self._count_at = now + self._count_every
+                go_on(self.count())
 
-    def _spent(self) -> bool:
-        """Whether nothing can run any more on nodes that Slurm is about to take away."""
-        return (
-            bool(ends := self.ends_at()) and time.time() + _LAST > ends and not self._tasks.busy()
-        )
+    async def count(self) -> None:
+        """Learn how many workers are left: Parsl itself tells only of those that held a task."""
+        if math.isfinite(self._count_every):
+            await asyncio.wait({asyncio.ensure_future(self._count())}, timeout=_ANSWER)
 
     async def _count(self) -> None:
-        """Learn how many workers are left: Parsl itself tells only of those that held a task."""
         site = self._site
         workers = await in_thread(site.workers)
         if workers is None or not self.ready or site is not self._site:
@@ -239,17 +242,14 @@ class Crew:
 
     def _heard(self, site: Site, said: Future[Any]) -> None:
         """In a thread of Parsl's."""
-        try:
-            self._loop.call_soon_threadsafe(self._greeted, site, said)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            return
+        in_loop(self._loop, self._greeted, site, said)
 
     def _greeted(self, site: Site, said: Future[Any]) -> None:
         current = self._kernel.sites.get(self._label) is site and self._phase is Phase.COMING
         if current and said.exception() is None:
-            self._phase, site.came_up = Phase.READY, True
+            self._phase, site.came_up, self._count_at = Phase.READY, True, 0.0
             go_on(self._account.began())
-            self._tasks.pump()
+            self._tasks.counted(None)
             self.on_change()
 
     async def _mend(self) -> None:

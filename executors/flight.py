@@ -24,7 +24,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How busy an executor is: tasks running and waiting, workers in all."""
+    """How busy an executor is: tasks running and waiting, workers that are left."""
 
     workers: int
     running: int
@@ -43,8 +43,8 @@ class Tasks(Protocol):
     def overdue(self, now: float) -> str | None:
         """See to tasks that should have been answered; why the workers are useless, if so."""
 
-    def counted(self, workers: int) -> None:
-        """There are so many workers at the moment."""
+    def counted(self, workers: int | None) -> None:
+        """There are so many workers at the moment; None: all there should be."""
 
     async def orphaned(self, why: str, *, again: bool) -> None:
         """Nobody will answer what was handed over; ``again``: what has not begun may still run."""

@@ -83,7 +83,11 @@ class Guard:
         self._deadline = time.monotonic() + request["walltime"]
         try:
             self._claim = Claim(
-                request["directory"], request["candidate"], request["files"], self._job
+                request["directory"],
+                request["candidate"],
+                request["files"],
+                self._job,
+                request["env"].get(wire.TRACEPARENT, ""),
             )
             self._abandon = self._claim.abandon
         except OSError as error:

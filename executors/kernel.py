@@ -76,6 +76,16 @@ class Site:
         provider = _provider(self.executor)
         return provider.began() if isinstance(provider, PilotProvider) else 0.0
 
+    def in_vain(self) -> str:
+        """Why its nodes will never be there, in the scheduler's word; ``""`` while they may."""
+        provider = _provider(self.executor)
+        return "" if provider is None else provider.in_vain()
+
+    def leaves(self) -> bool:
+        """Whether its pilot job is so near its end that it is better given back."""
+        provider = _provider(self.executor)
+        return isinstance(provider, PilotProvider) and provider.leaves()
+
     def ran(self, name: str) -> Ran | None:
         """How long the pilot job ``name`` had its nodes, None when nobody can tell. Blocks."""
         provider = _provider(self.executor)
@@ -93,6 +103,8 @@ class Site:
         if interchange is not None and interchange.poll() is not None:
             return f"Parsl's interchange ended ({_how(interchange.returncode)})"
         provider = _provider(executor)
+        if why := self.in_vain():
+            return f"pilot job {self.pilot()} can never start: {why}"
         if provider is not None and provider.exit_code() is not None:
             what = "worker pool"
             if isinstance(provider, PilotProvider):
@@ -113,10 +125,13 @@ class Site:
         return "" if provider is None else provider.why_lost(host)
 
     def workers(self) -> int | None:
-        """How many workers there are at the moment; None when nobody says. Blocks a little."""
+        """How many workers, or whole nodes, there are now; None: nobody says. Blocks a little."""
         executor = self.executor
         if self._ended or not isinstance(executor, HighThroughputExecutor):
             return None
+        provider = _provider(executor)
+        if provider is not None and provider.whole_nodes:
+            return provider.nodes_left()
         try:
             ask = executor.command_client.run
             managers = ask("MANAGERS", timeout_s=_ANSWER)  # type: ignore[no-untyped-call]
@@ -282,6 +297,4 @@ def _have_a_name() -> None:
 
 
 def _how(code: int) -> str:
-    return (
-        f"exit code {code}" if 0 <= code <= 128 else f"signal {code - 128 if code > 0 else -code}"
-    )
+    return f"exit code {code}" if 0 <= code <= 128 else f"signal {abs(code) % 128}"

@@ -15,11 +15,11 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from executors import processes, slurm
+from executors import lost, processes, slurm
+from executors.holders import Allocation, NodesError, Owner, owner_of, write_owner
 
 POOL, STEP, MARK = "simgate-pool", "simgate-step", "SIMGATE_STEP"
 """How the steps of worker pools and of tasks are named; what marks the processes of a task."""
@@ -31,55 +31,6 @@ CLEARING = 60.0
 _STRANGERS = ".strangers"
 _PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _SLURMS_OWN = ("batch", "extern", "interactive")
-
-
-class NodesError(RuntimeError):
-    """Nodes that cannot be had, or cannot be given back; the text says which and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Who holds a node: one process, among all processes of all boots of this host."""
-
-    pid: int
-    start: int
-    boot: str
-    directory: str  # of the task
-    lost: bool = False  # the node is: nobody holds it, and nobody can
-
-    @classmethod
-    def me(cls) -> Owner:
-        pid = os.getpid()
-        return cls(pid, processes.start_ticks(pid) or 0, processes.boot_id(), str(Path.cwd()))
-
-    @property
-    def alive(self) -> bool:
-        same = self.boot == processes.boot_id()
-        return same and self.pid > 0 and processes.start_ticks(self.pid) == self.start
-
-    @property
-    def mark(self) -> str:
-        """The value of ``SIMGATE_STEP`` in the environment of its processes."""
-        return f"{self.pid}-{self.start}"
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """The nodes of a job that one executor may use, in the job's order, and where claims lie."""
-
-    job: str
-    names: tuple[str, ...]
-    folder: Path
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Allocation:
-        """As its worker pool was told. Raises :class:`NodesError`."""
-        wanted = ("SIMGATE_JOB", "SIMGATE_NODES", "SIMGATE_NODE_CLAIMS")
-        job, names, folder = (environment.get(name, "") for name in wanted)
-        if not (job and names and folder):
-            missing = [name for name in wanted if not environment.get(name)]
-            raise NodesError(f"{', '.join(missing)}: not set; the worker pool sets them")
-        return cls(job, tuple(names.split(",")), Path(folder, job))
 
 
 @contextlib.contextmanager
@@ -94,12 +45,11 @@ def claim(
     me = Owner.me()
     chosen, dead = _wait(allocation, count, me, time.monotonic() + patience)
     if dead:
-        for owner in set(dead.values()):
-            processes.kill_marked(f"{MARK}={owner.mark}".encode())
+        _kill(dead.values())
         clear(allocation, tuple(dead))
     yield chosen
     for name in chosen:
-        if _owner(allocation.folder / name) == me:  # it may have been set aside
+        if owner_of(allocation.folder / name) == me:  # it may have been set aside
             (allocation.folder / name).unlink()
 
 
@@ -135,15 +85,19 @@ def clear(allocation: Allocation, nodes: Sequence[str], seconds: float = CLEARIN
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def set_aside_lost(allocation: Allocation, nodes: Sequence[str]) -> tuple[str, ...]:
-    """Those of our ``nodes`` that Slurm took from the job or cannot reach; nobody gets them now."""
-    try:
-        gone = slurm.unusable(allocation.job, nodes)
-    except slurm.SlurmError:
-        return ()  # nobody knows; they count as good
-    for name in gone:
-        _write(allocation.folder / name, Owner(0, 0, "", "", lost=True))
-    return gone
+def give_back(allocation: Allocation, seconds: float) -> None:
+    """After the end of all tasks: end whatever of them is left on nodes they still hold.
+
+    Raises :class:`NodesError` when something still runs after ``seconds``.
+    """
+    owners = {name: owner_of(allocation.folder / name) for name in allocation.names}
+    held = {name: owner for name, owner in owners.items() if owner and not owner.lost}
+    if not held:
+        return
+    _kill(held.values())
+    clear(allocation, tuple(held), seconds)
+    for name in held:
+        (allocation.folder / name).unlink(missing_ok=True)
 
 
 def _wait(
@@ -157,20 +111,32 @@ def _wait(
     allocation.folder.mkdir(parents=True, exist_ok=True)
     pause = _PAUSE
     while True:
+        usable = lost.look_now_and_then(allocation, count)
+        if count > len(usable):
+            gone = ",".join(name for name in allocation.names if name not in usable)
+            raise NodesError(
+                f"{count} nodes wanted; the executor has {len(usable)} left of "
+                f"{len(allocation.names)}: {gone} lost"
+            )
         with _alone(allocation.folder, deadline):
             if not (allocation.folder / _STRANGERS).exists():
                 _begin(allocation)
-            held = {name: _owner(allocation.folder / name) for name in allocation.names}
+            held = {name: owner_of(allocation.folder / name) for name in allocation.names}
             chosen, dead = _choose(held, count)
             for name in chosen:
-                _write(allocation.folder / name, me)
+                write_owner(allocation.folder / name, me)
         if chosen:
             return chosen, dead
         if time.monotonic() > deadline:
             raise NodesError(_shortage(held, count))
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
-        _recover(allocation, [name for name, owner in held.items() if owner and owner.lost])
+
+
+def _kill(owners: Iterable[Owner]) -> None:
+    """End what is left on this host of tasks whose owners are dead."""
+    for owner in set(owners):
+        processes.kill_marked(f"{MARK}={owner.mark}".encode())
 
 
 def _choose(
@@ -200,8 +166,8 @@ def _begin(allocation: Allocation) -> None:
         if not name.startswith(STEP):
             strangers.append(step)
             continue
-        for node in set(slurm.host_names(where)) & set(allocation.names):
-            _write(allocation.folder / node, Owner(0, 0, "", ""))
+        for node in set(slurm.host_names(where)) & set(lost.left(allocation)):
+            write_owner(allocation.folder / node, Owner(0, 0, "", ""))
     half = allocation.folder / f"{_STRANGERS}.{os.getpid()}"
     half.write_text(json.dumps(strangers))
     half.replace(allocation.folder / _STRANGERS)
@@ -221,14 +187,6 @@ def _steps_on(allocation: Allocation, nodes: Sequence[str]) -> list[str]:
     return found
 
 
-def _recover(allocation: Allocation, lost: Sequence[str]) -> None:
-    """Give back lost nodes that Slurm has again."""
-    if lost:
-        gone = slurm.unusable(allocation.job, lost)
-        for name in set(lost) - set(gone):
-            (allocation.folder / name).unlink(missing_ok=True)
-
-
 def _shortage(held: Mapping[str, Owner | None], count: int) -> str:
     words = []
     for name, owner in held.items():
@@ -239,19 +197,6 @@ def _shortage(held: Mapping[str, Owner | None], count: int) -> str:
         else:
             words.append(f"{name} is held by process {owner.pid} for {owner.directory}")
     return f"{count} nodes wanted, not so many became free: {'; '.join(words)}"
-
-
-def _owner(path: Path) -> Owner | None:
-    try:
-        return Owner(**json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        return None
-
-
-def _write(path: Path, owner: Owner) -> None:
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    half.write_text(json.dumps(asdict(owner)))
-    half.replace(path)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ ended is Slurm's own word.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from parsl.jobs.states import JobState, JobStatus
 from parsl.providers import LocalProvider
 
-from executors import ran, slurm
+from executors import ran, slurm, waits
 from executors.pilot import PilotJob, script
 from executors.ran import Ran
 
@@ -26,7 +27,9 @@ POLL = 2.0
 """Seconds between two looks at a pilot job."""
 _GONE = 60.0  # seconds a cancelled job may take to leave
 _FORGOTTEN = 3  # looks in a row at a job Slurm does not know, before it counts as ended
+_IN_VAIN = 3  # looks in a row at a job that can never start, before that is believed
 _SOON = 0.3  # seconds between two looks at a pilot that is being taken down
+_LAST = 2.0  # seconds before its end at which its time counts as over
 _TAIL = 2000
 
 
@@ -42,6 +45,7 @@ class PilotProvider(LocalProvider):
         self._id = ""
         self._asked = False  # Slurm was asked for the pilot, and may have taken it
         self._unknown = 0
+        self._vain = 0
         self._over = threading.Event()
         self._watcher: threading.Thread | None = None
 
@@ -110,6 +114,11 @@ class PilotProvider(LocalProvider):
         seen = self._seen
         return 0.0 if seen is None or seen.waits else seen.start
 
+    def leaves(self) -> bool:
+        """Whether its time is over; Slurm may take a minute longer to end it, which costs."""
+        seen = self._seen
+        return seen is not None and seen.runs and 0 < seen.end < time.time() + _LAST
+
     def ran(self, name: str) -> Ran | None:
         """How long the job ``name`` had its nodes, None when nobody can tell. May ask Slurm.
 
@@ -129,6 +138,23 @@ class PilotProvider(LocalProvider):
             told = None
         unknown = told is None and seen is not None and not seen.waits
         return ran.of(seen, time.time()) if unknown and seen is not None else told
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether its tasks take whole nodes."""
+        return self._job.whole_nodes
+
+    def nodes_left(self) -> int | None:
+        """How many nodes of the pilot are not lost; None when Slurm does not say."""
+        with contextlib.suppress(slurm.SlurmError):
+            found = slurm.job(self._id)
+            names = slurm.host_names(found.node_list) if found is not None else ()
+            return len(names) - len(slurm.unusable(self._id, names)) if names else None
+        return None
+
+    def in_vain(self) -> str:
+        """Why the pilot can never start, in Slurm's word; ``""`` while it may."""
+        return self.waits() if self._vain >= _IN_VAIN else ""
 
     def exit_code(self) -> int | None:
         """Something once the pilot has ended; None while it waits or runs."""
@@ -221,8 +247,11 @@ class PilotProvider(LocalProvider):
             return
         if found is None:
             self._unknown += 1
-        else:
-            self._seen, self._unknown = found, 0
+            return
+        if found.waits and waits.unusual(found.reason) and found.reason != self.waits():
+            _log.warning("pilot job %s waits: %s", self._id, found.reason)
+        self._seen, self._unknown = found, 0
+        self._vain = self._vain + 1 if found.waits and waits.in_vain(found.reason) else 0
 
 
 def end_leftovers(run_dir: Path) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
 from executors import adopt, answers, task_main, wire
-from executors.background import go_on, in_thread
+from executors.background import go_on, in_loop, in_thread
 from executors.base import KILL_GRACE, Task, TaskResult, TaskStatus
 from executors.config import ExecutorConfig, MpiConfig
 from executors.crew import Crew
@@ -62,7 +62,7 @@ class Pool:
     def load(self) -> Load:
         """See :class:`Load`."""
         running = min(len(self._flying), self.workers) if self.crew.ready else 0
-        return Load(self.workers, running, len(self._waiting) + len(self._flying) - running)
+        return Load(self._slots.workers, running, len(self._waiting) + len(self._flying) - running)
 
     async def run(self, task: Task) -> TaskResult:
         """Run one task to its answer; cancelling this kills the task first.
@@ -107,15 +107,30 @@ class Pool:
             if self._waiting:
                 self.crew.ask()
             return
+        if self._slots.workers < self.workers and self._too_few_are_left():
+            return
         while (entry := self._next()) is not None:
             self._hand_over(entry)
+
+    def _too_few_are_left(self) -> bool:
+        """See to tasks that are too wide by now; whether a pilot is given back for them."""
+        left = self._slots.workers
+        wide = [entry for entry in self._waiting if self.units(entry.task) > left]
+        useless = self.crew.piloted and bool(wide) and not self._flying
+        if useless:
+            go_on(self.crew.retire(f"{left} of its {self.workers} nodes are left"))
+        for entry in () if self.crew.piloted else wide:
+            self._waiting.remove(entry)
+            self._settle(entry, answers.too_wide(entry.task, self._label, left, self.workers))
+        return useless
 
     def _next(self) -> Entry | None:
         """The waiting task that may start now, its slots taken."""
         if not self._waiting:
             return None
         # Who passes whom is a question for whole nodes alone; elsewhere the first is looked at.
-        units = [self.units(entry.task) for entry in self._candidates()]
+        looked_at = self._waiting if self._slots.whole else (self._waiting[0],)
+        units = [self.units(entry.task) for entry in looked_at]
         at = self._slots.choose(units, self._waiting[0].passed)
         if at is None:
             return None
@@ -129,9 +144,6 @@ class Pool:
         del self._waiting[at]
         self._slots.take(units[at])
         return entry
-
-    def _candidates(self) -> Iterable[Entry]:
-        return self._waiting if self._slots.whole else (self._waiting[0],)
 
     def _ends_in_time(self, task: Task) -> bool:
         """Whether a task that starts now ends before its nodes are taken away."""
@@ -167,7 +179,7 @@ class Pool:
         self._inbox.append((number, done))
         if not self._woken:
             self._woken = True
-            self._call(self._drain)
+            in_loop(self._loop, self._drain)
 
     def _drain(self) -> None:
         self._woken = False
@@ -179,10 +191,21 @@ class Pool:
             error = done.exception()
             if error is None:
                 self.crew.answered()
-                self._finish(entry, answers.decoded(done.result()))
+                result = answers.decoded(done.result())
+                if self._slots.whole and result.status is TaskStatus.LOST:
+                    go_on(self._recount(entry, result))
+                else:
+                    self._finish(entry, result)
             else:
                 go_on(self._bereave(entry, error))
         self.pump()
+
+    async def _recount(self, entry: Entry, result: TaskResult) -> None:
+        """A node may be lost with a task: whoever tries again must not count on it."""
+        await self.crew.count()
+        if entry.number in self._flying:
+            self._finish(entry, result)
+            self.pump()
 
     def _finish(self, entry: Entry, result: TaskResult) -> None:
         if self._flying.pop(entry.number, None) is not None:
@@ -214,8 +237,8 @@ class Pool:
         """See :class:`executors.flight.Tasks`, for this and what follows."""
         return bool(self._flying)
 
-    def counted(self, workers: int) -> None:
-        self._slots.workers = min(self.workers, workers)
+    def counted(self, workers: int | None) -> None:
+        self._slots.workers = self.workers if workers is None else min(self.workers, workers)
         self.pump()
 
     def refuse(self, why: str) -> None:
@@ -279,9 +302,3 @@ class Pool:
         if written is None or written.status is TaskStatus.CANCELLED:  # because we asked it to end
             written = answers.lost(why, adopt.ran_for(directory))
         self._finish(entry, written)
-
-    def _call(self, function: Callable[..., None], *args: object) -> None:
-        try:
-            self._loop.call_soon_threadsafe(function, *args)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            return

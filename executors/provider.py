@@ -8,18 +8,22 @@ process: started from an argv list, in the run directory, and asked directly whe
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from parsl.jobs.states import JobState, JobStatus
 from parsl.providers import LocalProvider
 
-from executors import processes, slurm
+from executors import lost, nodes, processes, slurm
+from executors.holders import Allocation, NodesError
 
 _END = 5.0  # seconds a cancelled block may take to kill what is below it
+_CLEAR = 10.0  # seconds that steps of tasks may take to end after it
+_log = logging.getLogger(__name__)
 
 
 def end_group(leader: subprocess.Popen[bytes], seconds: float) -> None:
@@ -37,16 +41,17 @@ class ChildProvider(LocalProvider):
     """One block = one child process of the driver, in the folder above ``script_dir``."""
 
     def __init__(
-        self, prefix: Sequence[str] = (), env: Mapping[str, str] | None = None, job: str = ""
+        self, prefix: Sequence[str] = (), job: str = "", allocation: Allocation | None = None
     ) -> None:
-        """``prefix`` are words before a block's command, ``env`` is added to its environment.
+        """``prefix`` are words before a block's command.
 
         ``job`` is the Slurm job on whose nodes the block runs, ``""`` when it is just here.
+        ``allocation`` are the whole nodes that its tasks share out among them.
         """
         super().__init__(  # type: ignore[no-untyped-call]
             nodes_per_block=1, init_blocks=1, min_blocks=0, max_blocks=1
         )
-        self._prefix, self._env, self._job = tuple(prefix), dict(env or {}), job
+        self._prefix, self._job, self._allocation = tuple(prefix), job, allocation
         self._blocks: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -61,7 +66,7 @@ class ChildProvider(LocalProvider):
             block = subprocess.Popen(
                 [*self._prefix, *shlex.split(command)],
                 cwd=scripts.parent,
-                env=os.environ | self._env,
+                env=os.environ | (self._allocation.environment if self._allocation else {}),
                 start_new_session=bool(self._prefix),  # else the command sees to that itself
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -75,13 +80,29 @@ class ChildProvider(LocalProvider):
         return [self._status(str(job)) for job in job_ids]
 
     def cancel(self, job_ids: Sequence[object]) -> list[bool]:
-        """End blocks; when this returns they are gone."""
+        """End blocks; when this returns they are gone, with all they started on other nodes."""
         ending = [self._blocks[str(job)] for job in job_ids]
         for block in ending:
             block.terminate()
         for block in ending:
             end_group(block, _END)
+        if self._allocation is not None:
+            try:
+                nodes.give_back(self._allocation, _CLEAR)
+            except NodesError as error:  # then the end of the job ends them
+                _log.warning("%s", error)
         return [True for _ in ending]
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether its tasks take whole nodes."""
+        return self._allocation is not None
+
+    def nodes_left(self) -> int | None:
+        """How many of these nodes are not lost; None when Slurm does not say."""
+        with contextlib.suppress(slurm.SlurmError):
+            return 0 if self._allocation is None else len(lost.look(self._allocation))
+        return None
 
     def exit_code(self) -> int | None:
         """Exit code of a block that ended; None while all live."""
@@ -100,6 +121,10 @@ class ChildProvider(LocalProvider):
 
     def waits(self) -> str:
         """Why the block does not run yet: a child process always does."""
+        return ""
+
+    def in_vain(self) -> str:
+        """Why the block can never run, ``""`` while it may."""
         return ""
 
     def ends_at(self) -> float:

@@ -30,6 +30,7 @@ from executors.config import (
     ThreadsConfig,
     pilot,
 )
+from executors.holders import Allocation
 from executors.parsl_log import WarningsLog
 from executors.pilot import POOL, PilotJob
 from executors.pilots import PilotProvider
@@ -195,12 +196,9 @@ def pilot_name(name: str, around: Around) -> str:
 def _whole_nodes(label: str, name: str, around: Around) -> HighThroughputExecutor:
     """A pool beside the driver whose workers start ranks on nodes of the driver's job."""
     place = around.place(label)
-    env = {
-        "SIMGATE_JOB": place.job,
-        "SIMGATE_NODES": ",".join(place.names),
-        "SIMGATE_NODE_CLAIMS": str(around.parsl_dir / f"{name}.nodes"),
-    }
-    return _htex(name, around, place.count, ChildProvider(env=env))
+    claims = around.parsl_dir / f"{name}.nodes" / place.job
+    allocation = Allocation(place.job, place.names, claims)
+    return _htex(name, around, place.count, ChildProvider(allocation=allocation))
 
 
 def _of_function(name: str, config: ParslConfig, around: Around) -> ParslExecutor:

@@ -84,6 +84,7 @@ class Job:
     start: float
     end: float
     exit_code: str
+    preempted: bool = False  # told to give way, whether it has ended or not
 
     @property
     def ending(self) -> Ending | None:
@@ -123,7 +124,7 @@ def current_job() -> str:
 def submit(script: str, *, folder: str, dependency: str = "") -> str:
     """Queue a batch script, in its folder; the job's id. Raises :class:`SlurmError`."""
     depend = [f"--dependency={dependency}"] if dependency else []
-    said = _call(["sbatch", "--parsable", f"--chdir={folder}", *depend], script)
+    said = call(["sbatch", "--parsable", f"--chdir={folder}", *depend], script)
     found = _ID.match(said.strip().split(";")[0])
     if found is None:
         raise SlurmError(f"sbatch: {said.strip()!r}, which names no job")
@@ -133,7 +134,7 @@ def submit(script: str, *, folder: str, dependency: str = "") -> str:
 def refusal(script: str, *, folder: str) -> str:
     """Why Slurm would refuse a script, ``""`` when it would not; nothing is queued."""
     try:
-        _call(["sbatch", "--test-only", f"--chdir={folder}"], script)
+        call(["sbatch", "--test-only", f"--chdir={folder}"], script)
     except SlurmError as error:
         return str(error)
     return ""
@@ -151,13 +152,13 @@ def is_over(number: str) -> bool:
 def queue(form: str, *options: str) -> list[str]:
     """A line of squeue's, in its format ``form``, for each job of this user. Raises SlurmError."""
     user = f"--user={os.getuid()}"
-    said = _call(["squeue", "--noheader", user, *options, f"--format={form}"])
+    said = call(["squeue", "--noheader", user, *options, f"--format={form}"])
     return [line.strip() for line in said.splitlines()]
 
 
 def accounting(*options: str) -> list[str]:
     """The lines of ``sacct`` on whole jobs. Raises :class:`SlurmError`, as without accounting."""
-    said = _call(["sacct", "--allocations", "--noheader", "--parsable2", *options])
+    said = call(["sacct", "--allocations", "--noheader", "--parsable2", *options])
     return said.splitlines()
 
 
@@ -172,7 +173,7 @@ def cancel(jobs: Iterable[str], *, signal: str = "") -> None:
     """End jobs (or steps); one that is gone already is no error."""
     for job in jobs:
         try:
-            _call(["scancel", *([f"--signal={signal}"] if signal else []), job])
+            call(["scancel", *([f"--signal={signal}"] if signal else []), job])
         except SlurmError as error:
             if "Invalid job id" not in str(error) and "already completing" not in str(error):
                 raise
@@ -181,7 +182,7 @@ def cancel(jobs: Iterable[str], *, signal: str = "") -> None:
 def job(number: str) -> Job | None:
     """What Slurm knows of a job; ``None`` when it has forgotten it. Raises :class:`SlurmError`."""
     try:
-        said = _call(["scontrol", "--oneliner", "show", "job", number])
+        said = call(["scontrol", "--oneliner", "show", "job", number])
     except SlurmError as error:
         if "Invalid job id" in str(error):
             return None
@@ -192,7 +193,7 @@ def job(number: str) -> Job | None:
 
 def steps(number: str) -> dict[str, tuple[str, str]]:
     """The steps of a job that run: id -> its name and its nodes as Slurm abbreviates them."""
-    said = _call(["squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j|%N"])
+    said = call(["squeue", "--steps", "--noheader", f"--jobs={number}", "--format=%i|%j|%N"])
     found = {}
     for line in said.splitlines():
         step, _, rest = line.strip().partition("|")
@@ -206,7 +207,7 @@ def host_names(node_list: str) -> tuple[str, ...]:
     """``n[1-3]`` as ``n1``, ``n2``, ``n3``."""
     if "[" not in node_list:
         return tuple(filter(None, node_list.split(",")))
-    return tuple(_call(["scontrol", "show", "hostnames", node_list]).split())
+    return tuple(call(["scontrol", "show", "hostnames", node_list]).split())
 
 
 def unusable(number: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -216,7 +217,7 @@ def unusable(number: str, names: Sequence[str]) -> tuple[str, ...]:
     """
     known = job(number)
     inside = set() if known is None else set(host_names(known.node_list))
-    said = _call(["sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T"])
+    said = call(["sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T"])
     states = dict(line.strip().split("|") for line in said.splitlines() if "|" in line)
     return tuple(
         name
@@ -255,6 +256,7 @@ def _job(number: str, told: Mapping[str, str]) -> Job:
         start=epoch(told.get("StartTime", "")),
         end=epoch(told.get("EndTime", "")),
         exit_code=told.get("ExitCode", ""),
+        preempted=told.get("PreemptTime", "None") not in ("None", "Unknown"),
     )
 
 
@@ -266,7 +268,7 @@ def epoch(text: str) -> float:
         return 0.0
 
 
-def _call(argv: Sequence[str], text: str = "") -> str:
+def call(argv: Sequence[str], text: str = "") -> str:
     """Run one command; its standard output. Raises :class:`SlurmError` with what it said."""
     plain = {
         name: value

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from executors import nodes
 from executors.environment import THREAD_LIMITS, task_environment
+from executors.holders import Owner
 from executors.launch import default_launcher
 
 _LAUNCHERS = ("auto", "srun", "mpiexec", "own")
@@ -95,7 +96,7 @@ def environment(
     if "SLURM_JOB_ID" in outer:  # no guard has left out what an outer step said about itself
         threads = {name: outer[name] for name in THREAD_LIMITS if name in outer}
         inner = task_environment(outer) | threads
-    inner[nodes.MARK] = nodes.Owner.me().mark
+    inner[nodes.MARK] = Owner.me().mark
     if request.launcher != "srun":
         joined, each = ",".join(names), f"{request.per_node}(x{request.nodes})"
         inner |= {

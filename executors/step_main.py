@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,7 +31,8 @@ from typing import IO
 if __name__ == "__main__":  # started by its path: what it imports lies in the folder above
     sys.path[0] = str(Path(__file__).parent.parent)
 
-from executors import nodes, processes, slurm
+from executors import lost, nodes, processes, slurm
+from executors.holders import Allocation, NodesError
 from executors.mpi_main import ERROR_FILE
 from executors.step import Refused, Request, command, environment, parse
 
@@ -41,6 +43,10 @@ TOLD, LATE = 128 + signal.SIGTERM, 124
 PROBE_PATIENCE = 20.0
 """Seconds one launcher gets to start a program when launchers are tried."""
 
+_NOT_THERE = re.compile(
+    rb"srun: error: (?:Node failure on .*|Task launch for .* failed on node .*|.* launch failed.*)"
+)
+_TAIL = 4096  # bytes of a log in which these words are looked for
 _FOREVER = 1e8  # seconds
 _GRACE = 0.5  # seconds a launcher has to end by itself after SIGTERM, or after its steps
 _ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -107,22 +113,39 @@ class Step:
         self._child.wait()
 
 
-def run(request: Request, allocation: nodes.Allocation) -> int:
+def run(request: Request, allocation: Allocation) -> int:
     """Run the request on nodes of its own; the exit code to leave with."""
     with nodes.claim(allocation, request.nodes) as names:
         request = _decided(request, allocation, names)
         argv = command(request, allocation.job, names)
         step = Step(argv, environment(os.environ, request, allocation.job, names))
-        code = step.wait()
-        if code == 0 and request.launcher == "srun":
+        code, said = step.wait(), _said_of_nodes()
+        if code == 0 and request.launcher == "srun" and not said:
             return code  # srun ends after its step
-        _clear(step, allocation, names)
-        if step.told or not (lost := nodes.set_aside_lost(allocation, names)):
+        gone = lost.set_aside(allocation, names, suspected=True) if said else ()
+        # Steps on a lost node end when Slurm has that node again, which may be never.
+        _clear(step, allocation, [name for name in names if name not in gone])
+        gone = gone or lost.set_aside(allocation, names)
+        if step.told or (not gone and (code or not said)):
             return code
-    raise nodes.NodesError(f"node {', '.join(lost)}: out of reach, or taken from the job")
+    if not gone:  # srun counts a rank that went with its node as one that ended well
+        raise NodesError(f"a node failed while the program ran: {said}")
+    raise NodesError(f"node {', '.join(gone)}: out of reach, or taken from the job")
 
 
-def probe(request: Request, allocation: nodes.Allocation) -> int:
+def _said_of_nodes() -> str:
+    """What an srun of ours told the log of the task of a node that it did not get at, or lost."""
+    try:
+        with Path("stderr").open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
+            said = log.read()
+    except OSError:
+        return ""
+    found = _NOT_THERE.search(said)
+    return found[0].decode(errors="replace") if found else ""
+
+
+def probe(request: Request, allocation: Allocation) -> int:
     """Print the first launcher that works; without one, say what each said."""
     with nodes.claim(allocation, request.nodes) as names:
         words, said = _first_working(request, allocation, names)
@@ -130,7 +153,7 @@ def probe(request: Request, allocation: nodes.Allocation) -> int:
     return 0 if words else 1
 
 
-def _decided(request: Request, allocation: nodes.Allocation, names: Sequence[str]) -> Request:
+def _decided(request: Request, allocation: Allocation, names: Sequence[str]) -> Request:
     """The request with a launcher that works here, where it asks for one."""
     if request.launcher != "auto":
         return request
@@ -149,7 +172,7 @@ def _decided(request: Request, allocation: nodes.Allocation, names: Sequence[str
 
 
 def _first_working(
-    request: Request, allocation: nodes.Allocation, names: Sequence[str]
+    request: Request, allocation: Allocation, names: Sequence[str]
 ) -> tuple[tuple[str, ...], list[str]]:
     """The first launcher under which ranks find each other, and what those before it said."""
     said: list[str] = []
@@ -171,7 +194,7 @@ def _program(ranks: int) -> tuple[str, ...]:
     return (sys.executable, "-m", "mpi4py", "-c", text)
 
 
-def _attempt(request: Request, allocation: nodes.Allocation, names: Sequence[str]) -> str | None:
+def _attempt(request: Request, allocation: Allocation, names: Sequence[str]) -> str | None:
     """Why a program did not run on ``names``, ``None`` when it did."""
     env = environment(os.environ, request, allocation.job, names)
     with tempfile.TemporaryFile() as output:
@@ -197,7 +220,7 @@ def _gist(text: str) -> str:
     return " / ".join(list(dict.fromkeys(lines))[-6:])[-1000:]
 
 
-def _clear(step: Step, allocation: nodes.Allocation, names: Sequence[str]) -> None:
+def _clear(step: Step, allocation: Allocation, names: Sequence[str]) -> None:
     """End all there is of a task.
 
     Its launchers come before the last of its steps, since they could start more of them; but a
@@ -229,7 +252,7 @@ def main() -> int:
     processes.become_subreaper()
     try:
         request = parse(sys.argv[1:])
-        allocation = nodes.Allocation.from_environment(os.environ)
+        allocation = Allocation.from_environment(os.environ)
         return probe(request, allocation) if request.probe else run(request, allocation)
     except Told:
         return TOLD
@@ -237,7 +260,7 @@ def main() -> int:
         return _failed(REFUSED, "error", str(error))
     except OSError as error:
         return _failed(REFUSED, "error", f"cannot start: {error}")
-    except (nodes.NodesError, slurm.SlurmError) as error:
+    except (NodesError, slurm.SlurmError) as error:
         return _failed(LOST, "lost", str(error))
 
 

@@ -21,6 +21,10 @@ from executors.base import (
 
 TASK_DIR = "SIMGATE_TASK_DIR"
 """Environment entry that marks every process of a try with the try's directory."""
+TRACEPARENT = "TRACEPARENT"
+"""Environment entry by which a process joins a trace, in the form of the W3C's Trace Context."""
+TRACE = "traceparent"
+"""Where a result repeats it."""
 _LENGTH = struct.Struct("!I")
 
 
@@ -48,6 +52,7 @@ def result(answer: bytes) -> TaskResult:
     """The result a worker answered; raises ``ValueError`` when it is not one."""
     try:
         fields = json.loads(answer)
+        owner = fields["owner"]
         return TaskResult(
             status=TaskStatus(fields["status"]),
             value=fields["value"],
@@ -55,7 +60,10 @@ def result(answer: bytes) -> TaskResult:
             exit_code=fields["exit_code"],
             log_tail=fields["log_tail"],
             seconds=fields["seconds"],
-            host=fields["owner"]["host"],
+            host=owner["host"],
+            began=float(owner.get("time", 0.0)),
+            pid=int(owner.get("pid", 0)),
+            traceparent=str(fields.get(TRACE, "")),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a task result: {error!r}") from error

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import browser
+
 CI = os.environ.get("CI", "").lower() in {"true", "1"}
 
 # A deadline per example fails on a machine that is busy with something else.
@@ -27,12 +29,14 @@ def _missing(marker: str) -> str | None:
             return "mpi4py, of the extra mpi"
         if not Path(sys.executable).with_name("mpiexec").exists():
             return "the mpiexec of the extra mpi"
+    if marker == "browser" and browser.program() is None:
+        return "a browser (chromium-headless-shell)"
     return None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose needs are not met; under CI, fail it."""
-    for marker in ("lammps", "mpi"):
+    for marker in ("browser", "lammps", "mpi"):
         if item.get_closest_marker(marker) and (missing := _missing(marker)):
             if CI:
                 pytest.fail(f"CI lacks {missing}", pytrace=False)

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from campaign.agentconfig import JudgeConfig, OpenAIAgent
 from campaign.agents.base import AgentError
+from campaign.agents.chatspan import chat
 from campaign.agents.wire import Completion, Reply, completion, refused
 from campaign.template import render, unknown_placeholders
 
@@ -86,11 +87,12 @@ class ChatClient:
         # ASCII, so that text which is no Unicode is refused by the server and not by us.
         sent = json.dumps(body, separators=(",", ":")).encode()
         key = self._key()
-        reply = await self._exchange("POST", "/chat/completions", sent, key)
-        if reply.status != 200:
-            raise refused(reply, self.where, secret=key)
-        digest = hashlib.sha256(sent).hexdigest()
-        return completion(reply, self.where, request=digest, secret=key)
+        with chat(body, *self._address()) as call:
+            reply = await self._exchange("POST", "/chat/completions", sent, key)
+            if reply.status != 200:
+                raise refused(reply, self.where, secret=key)
+            digest = hashlib.sha256(sent).hexdigest()
+            return call.answered(completion(reply, self.where, request=digest, secret=key))
 
     async def status(self, path: str) -> int:
         """The HTTP status of a GET of ``path`` on the server's host; 0 where nothing answers.
@@ -104,6 +106,14 @@ class ChatClient:
             if not error.retryable:
                 raise
             return 0
+
+    def _address(self) -> tuple[str, int | None]:
+        """The server's host and port, or its socket, for a span."""
+        try:
+            parts = urlsplit(self.server.url or "")
+            return parts.hostname or str(self.server.socket), parts.port
+        except ValueError:  # no URL, which the call itself says
+            return "", None
 
     async def _exchange(self, method: str, path: str, sent: bytes | None, key: str) -> Reply:
         import httpx

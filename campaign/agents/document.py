@@ -14,9 +14,9 @@ from typing import Any
 from campaign.agents.prompt import Brief, messages
 from campaign.agents.reading import Reading, check_ending, read
 from campaign.agents.telling import shown
-from campaign.events import pack, text
 from campaign.grid import decode, encode, wired
 from campaign.model import Answer, Ask, Rejection, Spent
+from campaign.packing import pack, text
 from campaign.space import FloatParameter, Point, Space
 from checks import Rejected
 from checks.finding import Severity, Status

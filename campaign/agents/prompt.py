@@ -125,7 +125,10 @@ def check_template(text: str) -> list[str]:
     """What is wrong with a user's template, each naming what would be right."""
     if not text.strip():
         return ["the file is empty; write what the model is to be asked"]
-    return template.faults(text, PLACEHOLDERS)
+    faults = template.faults(text, PLACEHOLDERS)
+    if not faults and "count" not in {name for _, name, _, _ in Formatter().parse(text)}:
+        return ["{count} is missing; the model has to be told how many candidates to propose"]
+    return faults
 
 
 def examples(text: str, space: Space) -> tuple[Point, ...]:

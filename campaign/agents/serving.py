@@ -22,6 +22,7 @@ from campaign.agentconfig import OpenAIAgent, Serve
 from campaign.agents.base import AgentError
 from campaign.agents.chat import ChatClient
 from campaign.model import CampaignFailedError
+from campaign.stop import Stop
 from campaign.template import render
 from executors import processes
 from executors.lifeline import held
@@ -43,13 +44,15 @@ class ServerError(CampaignFailedError):
 
 @contextlib.asynccontextmanager
 async def serving(
-    agent: OpenAIAgent, folder: Path, run_dir: Path, grace: float = GRACE
+    agent: OpenAIAgent, folder: Path, run_dir: Path, stop: Stop | None = None, grace: float = GRACE
 ) -> AsyncIterator[None]:
     """Have the agent's server, if it names one to start, for as long as the block lasts.
 
     ``folder`` and ``run_dir`` are absolute. Raises :class:`ServerError` when it ends before it is
-    ready, is not ready in time, or when something else answers in its place already.
+    ready, is not ready in time, or when something else answers in its place already, and
+    ``StoppedError`` when the run is told to stop before it is ready.
     """
+    stop = stop or Stop()
     if agent.serve is None:
         yield
         return
@@ -61,7 +64,7 @@ async def serving(
         raise ServerError(f"server: cannot be started: {error}") from None
     watch = asyncio.ensure_future(process.wait())
     try:
-        await server.until_ready(watch)
+        await server.until_ready(watch, stop)
         watch.add_done_callback(server.tell_end)
         yield
     finally:
@@ -118,11 +121,12 @@ class _Server:
         finally:
             os.close(log)
 
-    async def until_ready(self, watch: asyncio.Future[int]) -> None:
+    async def until_ready(self, watch: asyncio.Future[int], stop: Stop) -> None:
         """Look again and again; raises :class:`ServerError` once there is no hope."""
         loop = asyncio.get_running_loop()
         deadline, status = loop.time() + self.serve.timeout, 0
         while status != 200:
+            stop.check()
             if watch.done():
                 raise ServerError(f"server: {_how(watch.result())} before it was ready{self._end}")
             if loop.time() > deadline:

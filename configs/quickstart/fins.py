@@ -299,19 +299,18 @@ def verify(
     defects = []
     if not weight <= max_mass:
         defects.append(
-            f"mass: {weight:.1f} kg/m2, at most {max_mass:g} is allowed; "
+            f"mass: {weight:.1f} kg/m2, at most {max_mass:g}; "
             "lower height or thickness, or raise spacing"
         )
     if not error <= max_error:
         defects.append(
-            f"grid convergence: the peak changes by {error:.2%} when the cells are halved, at most "
-            f"{max_error:.2%} is allowed; the fin is too slender to be resolved (m H = "
-            f"{section.slenderness:.1f}): lower height or raise thickness"
+            f"grid convergence: {error:.2%} on halved cells, at most {max_error:.2%}; "
+            f"lower height or raise thickness (m H = {section.slenderness:.1f})"
         )
     if not imbalance <= max_imbalance:
         defects.append(
-            f"energy balance: {imbalance:.1e} of the heat is lost, at most {max_imbalance:.0e} is "
-            "allowed; move away from extreme ratios of height, spacing and thickness"
+            f"energy balance: {imbalance:.1e} of the heat is lost, at most {max_imbalance:.0e}; "
+            "choose less extreme ratios"
         )
     metrics = {"mass": weight, "grid_error": error, "imbalance": imbalance}
     if defects:

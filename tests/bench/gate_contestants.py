@@ -97,8 +97,14 @@ def numpy(_: str) -> Run:
 def pydantic(form: str) -> Run:
     from typing import Annotated
 
-    from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
-    from pydantic import model_validator as validator
+    from pydantic import (
+        AfterValidator,
+        BaseModel,
+        Field,
+        TypeAdapter,
+        ValidationError,
+        model_validator as validator,
+    )
 
     def words(text: str) -> str:
         if not 3 <= len(text.split()) <= 60:

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import otlp
 from campaign.events import JobEnded, Signalled, TaskEnded
 from campaign.ledger import read
 from campaign.status import status
@@ -122,6 +123,11 @@ def test_a_signal_ends_the_run_resumable_with_everything_settled(
     found = status(driver.run_dir)
     assert found["state"] == "stopped"
     assert found["budgets"]["node_hours"]["reserved"] == 0
+    tree = otlp.tree(driver.run_dir)
+    (root,) = tree.roots
+    assert tree.orphans == []
+    assert otlp.attributes(root.attributes)["simgate.job.outcome"] == "stopped"
+    assert len(tree.named("simulate")) == len(tree.named("worker simulation")) == 2
 
 
 def test_a_stopped_run_is_gone_on_with(driver: Driver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -14,10 +15,14 @@ from typing import Any
 import pytest
 
 import fakeserver as fake
+import otlp
 import running
 from campaign.config import CampaignConfig
+from campaign.conventions import DETAILS
+from campaign.exporting import Signals
 from campaign.feedback import MOST_BYTES
 from campaign.ledger import read
+from inline import InlineExecutor
 
 GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 REPAIRS = 5
@@ -130,6 +135,24 @@ def test_two_processes_send_the_same_bytes(tmp_path: Path) -> None:  # R5, R41
 
 
 SECRET, KEY = "canary-rationale-4711", "canary-key-0815"
+SWITCH = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+def observed(run_dir: Path, settings: CampaignConfig) -> running.Ran:
+    """A run whose telemetry is kept."""
+    lost: list[str] = []
+
+    async def job() -> running.Ran:
+        run_dir.mkdir()
+        signals = Signals(run_dir / "telemetry", 1, lost.append, lost.append)
+        try:
+            return await running.job(run_dir, settings, InlineExecutor(running.FUNCTIONS))
+        finally:
+            await signals.close()
+
+    ran = asyncio.run(job())
+    assert not lost
+    return ran
 
 
 @pytest.mark.parametrize("switch", ["NO_CONTENT", None])
@@ -140,10 +163,9 @@ def test_what_the_agent_wrote_and_its_key_are_nowhere(
     switch: str | None,
 ) -> None:  # R36
     monkeypatch.setenv("MODEL_KEY", KEY)
-    variable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-    monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv(SWITCH, raising=False)
     if switch is not None:
-        monkeypatch.setenv(variable, switch)
+        monkeypatch.setenv(SWITCH, switch)
     caplog.set_level(logging.DEBUG)
     wrong = [{"x": 7.0, "y": 0.1}, *GOOD[1:]]
     script = [
@@ -155,7 +177,7 @@ def test_what_the_agent_wrote_and_its_key_are_nowhere(
     run_dir = tmp_path / "run"
     with fake.FakeServer(*script) as server:
         settings = config(server.url, key={"env": "MODEL_KEY"})
-        ran = running.run(run_dir, settings)
+        ran = observed(run_dir, settings)
         sent = [request.headers["authorization"] for request in server.requests]
     assert sent == [f"Bearer {KEY}"] * 4, "the key went where it belongs"
     assert "401" in ran.ending.reason
@@ -172,3 +194,49 @@ def test_what_the_agent_wrote_and_its_key_are_nowhere(
         assert SECRET not in text
         assert KEY not in text
     assert len(written) > 1000
+    calls = [span for span in otlp.spans(run_dir) if span.name == "chat m"]
+    reasons = [otlp.attributes(span.attributes).get("error.type") for span in calls]
+    assert reasons == [None, "500", None, "401"]
+
+
+@pytest.mark.parametrize(
+    ("switch", "on_spans", "on_events"),
+    [
+        ("span_only", True, False),
+        (" EVENT_ONLY ", False, True),
+        ("SPAN_AND_EVENT", True, True),
+        ("true", False, False),
+    ],
+)
+def test_what_the_agent_wrote_is_in_the_telemetry_alone_where_the_switch_wants_it(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    switch: str,
+    on_spans: bool,
+    on_events: bool,
+) -> None:
+    monkeypatch.setenv("MODEL_KEY", KEY)
+    monkeypatch.setenv(SWITCH, switch)
+    caplog.set_level(logging.DEBUG)
+    run_dir = tmp_path / "run"
+    wrong = fake.answers(lambda _: [{"x": 7.0, "y": 0.1}] * 3, rationale=SECRET)
+    with fake.FakeServer(wrong, fake.answers(lambda _: GOOD, rationale=SECRET)) as server:
+        ran = observed(run_dir, config(server.url, key={"env": "MODEL_KEY"}))
+    assert ran.dispositions == ["repaired"] * 3
+    files = {path: path.read_text(errors="replace") for path in run_dir.rglob("*.*")}
+    holding = {path.name.partition("-")[0] for path, text in files.items() if SECRET in text}
+    wanted = {"traces": on_spans, "logs": on_events}
+    assert holding == {signal for signal, holds in wanted.items() if holds}
+    assert not [path for path, text in files.items() if KEY in text]
+    assert SECRET not in caplog.text + repr(ran.state)
+    spans = [one for one in otlp.spans(run_dir) if one.name == "chat m"]
+    events = [one for one in otlp.events(run_dir) if one.event_name == DETAILS]
+    told = [otlp.attributes(one.attributes).get("gen_ai.output.messages") for one in spans]
+    assert [SECRET in (one or "") for one in told] == [on_spans] * 2
+    assert len(events) == 2 * on_events
+    assert {one.span_id for one in events} <= {one.span_id for one in spans}
+    if on_events:
+        (said,) = otlp.attributes(events[0].attributes)["gen_ai.output.messages"]
+        assert said["role"] == "assistant"
+        assert SECRET in said["parts"][0]["content"]

@@ -130,7 +130,7 @@ def test_the_quickstart_comes_out_the_same_with_verifiers_on_two_nodes_of_two_ra
         "executors.default={kind: mpi}",
         "verifiers[0].nodes=2",
         "verifiers[0].ranks=4",
-        "job={walltime: 10m, nodes: 4}",
+        "job={walltime: 10m, nodes: 2}",
     )
     assert_as_published(ran)
     verified, simulated = ran.started("coarse_solve"), ran.started(SIMULATION)
@@ -214,7 +214,7 @@ def simulate(candidate):
 if __name__ == "__main__":
     meet(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
 """
-WALLTIME = 60
+WALLTIME = 60.0  # seconds
 
 
 def meeting(folder: Path) -> Path:
@@ -281,7 +281,7 @@ def test_a_campaign_runs_verifiers_of_one_two_and_four_nodes_at_once(
             "arguments": {"name": name, "others": {str(x): sorted(met - {f"{name}-{x}"})}},
             "ranks": 2 * size,
             "nodes": size,
-            "walltime": WALLTIME,
+            "walltime": f"{WALLTIME:g}s",
         }
         for (name, size), x in zip(SIZES.items(), (3, 2, 1), strict=True)
     ]
@@ -300,7 +300,7 @@ def test_a_campaign_runs_verifiers_of_one_two_and_four_nodes_at_once(
             "function": "meeting:simulate",
             "ranks": 4,
             "nodes": 2,
-            "walltime": WALLTIME,
+            "walltime": f"{WALLTIME:g}s",
         },
         "executors": {"default": {"kind": "mpi"}},
         "job": {"nodes": len(wide.nodes), "walltime": "10m"},

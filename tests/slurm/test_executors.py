@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from executors import adopt
+from executors import adopt, slurm
 from executors.base import CommandWork, Task, TaskStatus, Work
-from executors.config import ExecutorConfig, MpiConfig, SlurmConfig
+from executors.config import ExecutorConfig, LocalConfig, MpiConfig, SlurmConfig
 from executors.launch import step_launcher
 from executors.slurm import job_prefix
 from minicluster import Minicluster, until
@@ -339,6 +339,81 @@ def test_a_pilot_in_the_queue_holds_up_nobody_else(cluster: Minicluster, tmp_pat
         (number,) = opened.pilots("held")
         cluster.run("scontrol", "release", number)
         assert waiting.result(PATIENCE).status is TaskStatus.DONE
+
+
+@contextmanager
+def partition(cluster: Minicluster, **keys: object) -> Iterator[str]:
+    """A partition of all nodes by rules of its own."""
+    words = [f"{key}={value}" for key, value in keys.items()]
+    cluster.run("scontrol", "create", "PartitionName=ruled", "Nodes=ALL", "State=UP", *words)
+    try:
+        yield "ruled"
+    finally:
+        cluster.run("scontrol", "delete", "PartitionName=ruled")
+
+
+@pytest.mark.parametrize(
+    ("rule", "nodes", "words"),
+    [
+        ({"MaxNodes": 1}, 2, "PartitionNodeLimit"),
+        ({"MaxTime": 1}, 1, "PartitionTimeLimit"),
+        ({"AllowAccounts": "them"}, 1, "account"),
+    ],
+)
+def test_a_pilot_that_can_never_start_ends_its_tasks_in_slurms_words(
+    cluster: Minicluster, tmp_path: Path, rule: dict[str, object], nodes: int, words: str
+) -> None:
+    """Slurm takes it into the queue, where it would stay for ever."""
+    with partition(cluster, **rule) as name:
+        asks = pilots(nodes=nodes, pilot={"partition": name})
+        with running(cluster, tmp_path, pilot=asks) as opened:
+            result = opened.run(opened.task("double"))
+            assert result.status is TaskStatus.LOST
+            assert result.reason.startswith("pilot job ")
+            assert " can never start: " in result.reason
+            assert words in result.reason
+            assert opened.pilots() == []
+
+
+def test_a_pilot_that_waits_for_nodes_that_are_down_waits_and_says_so(
+    cluster: Minicluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However long: an administrator may bring them back."""
+    node = cluster.nodes[-1]
+    asks = pilots(pilot={"scheduler_options": [f"--nodelist={node}"]})
+    with running(cluster, tmp_path, pilot=asks) as opened:
+        cluster.run("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
+        try:
+            waiting = opened.begin(opened.task("double"))
+            until(lambda: "waits: ReqNodeNotAvail" in caplog.text, "it is in the log")
+            (pilot,) = opened.pilots()
+            assert f"pilot job {pilot} waits: " in caplog.text
+            assert not waiting.done()
+        finally:
+            cluster.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        assert waiting.result(PATIENCE).status is TaskStatus.DONE
+
+
+def test_an_sbatch_that_hangs_holds_up_nobody_else_and_is_given_up(
+    cluster: Minicluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "TIMEOUT", 5.0)
+    monkeypatch.setattr(slurm, "PATIENCE", 1.0)
+    monkeypatch.setattr("executors.crew.PATIENCE", 1.0)
+    here = LocalConfig.model_validate({"kind": "local", "workers": 1})
+    with running(cluster, tmp_path / "run", pilot=pilots(), here=here) as opened:
+        hangs = tmp_path / "bin" / "sbatch"
+        hangs.parent.mkdir()
+        hangs.write_text("#!/bin/sh\nexec sleep 600\n")
+        hangs.chmod(0o755)
+        monkeypatch.setenv("PATH", str(hangs.parent), prepend=":")
+        waiting = opened.begin(opened.task("double"))
+        for _ in range(3):
+            assert opened.run(opened.task("double", "here")).status is TaskStatus.DONE
+        result = waiting.result(PATIENCE)
+        assert result.status is TaskStatus.LOST
+        assert "sbatch: no answer within 5 s" in result.reason
+        assert opened.run(opened.task("double", "here")).status is TaskStatus.DONE
 
 
 def test_a_pilot_is_taken_out_of_the_queue_when_the_run_ends(

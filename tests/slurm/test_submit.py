@@ -17,7 +17,7 @@ from campaign.events import JobEnded, JobStarted, Submitted, TaskEnded, TaskStar
 from campaign.ledger import NoLedgerError, read
 from campaign.lock import LEASE
 from campaign.slurmqueue import driver_name
-from executors.slurm import job_prefix
+from executors.slurm import TIMEOUT, job_prefix
 from folders import folder, process
 from minicluster import Minicluster, until
 
@@ -208,6 +208,23 @@ def test_what_slurm_refuses_ends_with_its_words_and_leaves_nothing(
     assert ran.returncode == 1
     assert ran.stderr.startswith("simgate: sbatch: ")
     assert words in ran.stderr
+    assert not slurm.run_dir.exists()
+    assert slurm.waiting() == []
+
+
+def test_an_sbatch_that_hangs_ends_the_submit_at_its_deadline(
+    slurm: Slurm,
+) -> None:
+    hangs = slurm.place / "bin" / "sbatch"
+    hangs.parent.mkdir()
+    hangs.write_text("#!/bin/sh\nexec sleep 600\n")
+    hangs.chmod(0o755)
+    path = f"{hangs.parent}:{slurm.cluster.env['PATH']}"
+    config = slurm.campaign(job={"walltime": "10m"})
+    argv = ("submit", config, "--run-dir", slurm.run_dir)
+    ran = process(*argv, env={**slurm.cluster.env, "PATH": path}, cwd=slurm.place)
+    assert ran.returncode == 1
+    assert ran.stderr == f"simgate: sbatch: no answer within {TIMEOUT:g} s\n"
     assert not slurm.run_dir.exists()
     assert slurm.waiting() == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,28 +130,36 @@ def run(
     listeners: Sequence[Listener] = (),
 ) -> Ran:
     """Run one job in ``run_dir``, to the end of the campaign or of the job."""
-    run_dir.mkdir(exist_ok=True)
     executor = InlineExecutor(functions, backwards)
+    return asyncio.run(job(run_dir, settings, executor, Stop, proposer, listeners))
 
-    async def job() -> Ran:
-        with Ledger(run_dir) as ledger:
-            recorder = Recorder(ledger, fold(ledger.recovered), listeners)
-            state = recorder.state
-            if state.run is None:
-                expect, refused = resolve(settings.model_dump(exclude_defaults=True), run_dir)
-                assert not refused, refused
-                await recorder.record(creation(settings, run_dir, kept(expect)))
-            number = 1 if state.job is None else state.job.job + 1
-            await recorder.record(JobStarted(job=number, host="h", pid=1, python="", numpy=""))
-            place = Place(run_dir, run_dir, settings.seed)
-            campaign = assemble(settings, place, executor, recorder, Stop(), proposer)
-            try:
-                ending = await run_campaign(campaign)
-            finally:
-                await campaign.asking.close()
-            await recorder.record(
-                JobEnded(job=number, outcome=ending.outcome.value, reason=ending.reason)
-            )
-            return Ran(ending, state, executor, run_dir)
 
-    return asyncio.run(job())
+async def job(
+    run_dir: Path,
+    settings: CampaignConfig,
+    executor: InlineExecutor,
+    stop: Callable[[], Stop] = Stop,
+    proposer: Agent | None = None,
+    listeners: Sequence[Listener] = (),
+) -> Ran:
+    """The same in the loop that runs; ``stop`` makes what may stop it."""
+    run_dir.mkdir(exist_ok=True)
+    with Ledger(run_dir) as ledger:
+        recorder = Recorder(ledger, fold(ledger.recovered), listeners)
+        state = recorder.state
+        if state.run is None:
+            expect, refused = resolve(settings.model_dump(exclude_defaults=True), run_dir)
+            assert not refused, refused
+            await recorder.record(creation(settings, run_dir, kept(expect)))
+        number = 1 if state.job is None else state.job.job + 1
+        await recorder.record(JobStarted(job=number, host="h", pid=1, python="", numpy=""))
+        place = Place(run_dir, run_dir, settings.seed)
+        campaign = assemble(settings, place, executor, recorder, stop(), proposer)
+        try:
+            ending = await run_campaign(campaign)
+        finally:
+            await campaign.asking.close()
+        await recorder.record(
+            JobEnded(job=number, outcome=ending.outcome.value, reason=ending.reason)
+        )
+        return Ran(ending, state, executor, run_dir)

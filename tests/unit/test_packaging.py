@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -68,3 +69,13 @@ def test_what_a_worker_imports_needs_no_driver_library(module: str) -> None:
 
 def test_the_gate_needs_pydantic_and_the_opentelemetry_api_only() -> None:
     assert not imported_by("checks") & {"parsl", "click", "rich", "msgspec", "yaml", "numpy"}
+
+
+def test_only_what_exports_telemetry_knows_the_opentelemetry_sdk() -> None:
+    known = {
+        f"{package}.{path.stem}"
+        for package in PACKAGES
+        for path in Path(importlib.import_module(package).__path__[0]).rglob("*.py")
+        if re.search(r"(import|from) opentelemetry\.(sdk|exporter)", path.read_text())
+    }
+    assert known == {"campaign.exporting", "campaign.providers"}

@@ -137,3 +137,25 @@ def test_a_run_that_one_models_opinion_gates_is_noted(tmp_path: Path) -> None:
     )
     watched = {"repair": "none", "expectations": hard}
     assert look(tmp_path, OPENAI, expect=watched).notes == ()
+
+
+def test_a_cap_on_tokens_that_lets_nobody_be_asked_is_refused(tmp_path: Path) -> None:
+    ((path, message),) = said(tmp_path, OPENAI, budgets={"tokens": 500})
+    assert path == "budgets.tokens"
+    assert message.startswith("500 tokens; the first call of the agent reserves ")
+    assert message.endswith("raise the cap or lower agent.max_tokens")
+
+
+def test_a_cap_on_tokens_that_cannot_be_reserved_is_noted(tmp_path: Path) -> None:
+    (note,) = look(tmp_path, PYTHON, budgets={"tokens": 500}).notes
+    assert note.startswith("budgets.tokens: nobody knows what a call of this agent may use")
+
+
+def test_the_bill_has_calls_tokens_and_votes(tmp_path: Path) -> None:
+    expect = {"expectations": [JUDGED], "max_iterations": 3, "structural_budget": 2}
+    found = look(tmp_path, OPENAI | {"retries": 1}, judge=JUDGE, expect=expect, rounds=2)
+    bill = {cost.what: cost for cost in found.costs}
+    assert bill["generations"].most == 2 * (3 + 2)
+    assert (bill["calls of the agent"].least, bill["calls of the agent"].most) == (2, 20)
+    assert bill["tokens of the agent"].most > 20 * 2048
+    assert bill["votes of the judge"].most > 0

@@ -122,6 +122,8 @@ def test_outside_a_job_every_signal_is_a_word_to_stop(
         (FAR, "RUNNING", FAR, True),  # kill, or scancel --signal
         (FAR, "RUNNING", 30.0, False),  # preempted, with a time of grace
         (2.0, "COMPLETING", 0.0, False),  # the time limit
+        (FAR, "COMPLETING PreemptTime=2030-01-01T00:00:00", 0.0, False),  # preempted, at once
+        (FAR, "COMPLETING PreemptTime=None", 0.0, True),
     ],
 )
 def test_who_meant_a_sigterm_follows_from_the_job(

@@ -45,6 +45,11 @@ def test_a_call_without_an_answer_is_made_again_and_costs_no_generation(tmp_path
     assert ran.state.usage.counter("tokens").reserved == 0
 
 
+def test_a_failed_call_says_when_the_next_one_is_made(tmp_path: Path) -> None:
+    ran = running.run(tmp_path, config(agent={"retries": 2}), proposer=speaking(CUT))
+    assert [one.wait for one in events(ran.entries, CallFailed)] == [0.001, 0.002, 0.0]
+
+
 def test_usage_that_is_not_told_is_charged_as_reserved(tmp_path: Path) -> None:  # R22
     ran = running.run(tmp_path, config(), proposer=speaking(answer(*GOOD), counted=False))
     assert ran.state.usage.counter("tokens").spent == WORST

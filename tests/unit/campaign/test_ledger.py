@@ -11,12 +11,12 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from campaign import events
-from campaign.events import Event, JobEnded, RoundStarted, RunCreated, pack, unpack
+from campaign.events import Event, JobEnded, RoundStarted, RunCreated
 from campaign.ledger import NAME, Ledger, LedgerError, NoLedgerError, read
+from campaign.packing import pack, unpack
 
 CREATED = RunCreated(version=1, simgate="0.1.0", name="n", mode="campaign", folder="/f", config={})
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

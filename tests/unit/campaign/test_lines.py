@@ -9,6 +9,12 @@ import pytest
 
 import running
 from campaign import events
+from campaign.allocationevents import (
+    AllocationBegan,
+    AllocationEnded,
+    AllocationQueued,
+    AllocationReserved,
+)
 from campaign.events import Entry, FindingRecord, VerdictRecord
 from campaign.lines import line, number, plain, point_text
 from campaign.state import CampaignState
@@ -139,3 +145,58 @@ def test_every_event_of_a_run_has_words_for_it(tmp_path: Path) -> None:
     )
     assert sum("FALLBACK" in one for one in said) == 6
     assert any("rejected by stable" in one for one in said)
+
+
+CALLED = [
+    events.Asked(round=1, generation=2, slots=[0]),
+    events.Called(round=1, generation=2, attempt=1, tokens=9),
+]
+
+
+def failed(attempt: int = 1, **more: Any) -> events.CallFailed:
+    return events.CallFailed(
+        round=1, generation=2, attempt=attempt, reason="HTTP 503:\nbusy", tokens=0, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (failed(wait=4.0), "r1 g2 call 1 failed: HTTP 503: busy; again in 4 s"),
+        (failed(), "r1 g2 call 1 failed: HTTP 503: busy"),
+        (
+            events.Unanswered(round=1, generation=2, reason="HTTP 503: busy"),
+            "r1 g2 NO ANSWER, the round asks no more: HTTP 503: busy",
+        ),
+    ],
+)
+def test_a_call_without_an_answer_in_words(event: Any, said: str) -> None:
+    assert say(*CALLED, event) == said
+
+
+def test_of_a_server_that_comes_up_slowly_ever_fewer_calls_are_told() -> None:
+    told = [bool(say(*CALLED, failed(number, free=True, wait=1.0))) for number in range(1, 101)]
+    assert sum(told) == 7
+    assert told[:4] == [True, True, False, True]
+
+
+def test_votes_of_the_judge_are_not_told_one_by_one() -> None:
+    asked = events.VoteAsked(key="k", vote=1, tokens=9)
+    assert say(asked) == ""
+    assert say(asked, events.Voted(key="k", vote=1, tokens=9, error="no server")) == ""
+
+
+def test_what_becomes_of_a_pilot_job_in_words() -> None:
+    reserved = AllocationReserved(
+        allocation=1, what="pilot", name="p", nodes=2, walltime=5400.0, reserved=3.0
+    )
+    queued = AllocationQueued(allocation=1, job="81")
+    began = AllocationBegan(allocation=1, since=5.0)
+    ended = AllocationEnded(allocation=1, seconds=60.0, spent=1 / 30, source="slurm", job="81")
+    history = [reserved, queued, began, ended]
+    assert [say(*history[: place + 1]) for place in range(4)] == [
+        "",
+        "pilot job 81 queued: 2 nodes for 1h30m, at most 3 node-hours",
+        "pilot job 81 has its 2 nodes",
+        "Slurm job 81 is over: 0.03333 node-hours, by Slurm",
+    ]

@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import running
 from campaign.events import Answered, Filled, Judged, SlotEnded, TaskEnded, TaskStarted

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import folders
 from campaign.cli import main
-from campaign.events import pack
+from campaign.packing import pack
 
 CASES = Path(__file__).parents[2] / "cases" / "conformance"
 SUM = {

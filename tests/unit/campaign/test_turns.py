@@ -26,7 +26,7 @@ from campaign.state import fold
 from campaign.stop import Stop
 from campaign.turns import Line, Turns
 from executors.base import Task, TaskResult
-from executors.config import MpiConfig
+from executors.config import MpiConfig, Pilot
 from executors.flight import Load
 from executors.slurm import Job
 from inline import InlineExecutor
@@ -207,6 +207,22 @@ def test_where_narrow_tasks_may_pass_nothing_waits() -> None:
         assert found.may_start(one)
         with found.taking(one):
             assert not found.may_start(one)
+
+
+@pytest.mark.parametrize("clock", [Clock(), Time().clock()], ids=["endless", "in a job"])
+def test_what_needs_more_nodes_than_are_left_of_the_job_does_not_start(clock: Clock) -> None:
+    nodes = MpiConfig(kind="mpi", nodes=4)
+    wide = command(1).model_copy(update={"nodes": 3})
+    found = Turns({"default": nodes}, lambda: {"default": Load(2, 0, 0)}, clock)
+    assert found.may_start(command(1))
+    assert not found.may_start(wide)
+    assert found.why_not("simulation", wide) == (
+        "simulation needs 3 nodes; executor 'default' has 2 left, the others are lost"
+    )
+    again = nodes.model_copy(
+        update={"pilot": Pilot.model_validate({"walltime": "1h"})}
+    )  # the next has all of them
+    assert Turns({"default": again}, lambda: {"default": Load(2, 0, 0)}, clock).may_start(wide)
 
 
 def test_what_waits_for_a_pilot_job_can_be_taken_back() -> None:

@@ -7,8 +7,7 @@ import math
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from checks.domain import (
     DERIVED,

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from checks import Suite, check, compile_suite
 from checks.custom import rule_type

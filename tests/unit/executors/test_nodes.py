@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from executors import nodes, slurm
-from executors.nodes import Allocation, NodesError, Owner, claim, clear
+from executors import lost, nodes, slurm
+from executors.holders import Allocation, NodesError, Owner
+from executors.nodes import claim, clear
 from executors.step import Refused, Request, command, environment, parse
 
 NAMES = ("n1", "n2", "n3", "n4")
@@ -34,6 +35,16 @@ class Job:
     def running(self) -> list[str]:
         return (self.folder / "steps").read_text().split()
 
+    def loses(self, *, down: str = "", taken: str = "", silent: str = "") -> None:
+        """What Slurm and srun say of the nodes from now on."""
+        states = {name: "down*" if name in down else "allocated" for name in NAMES}
+        self._says("states", "".join(f"{name}|{state}\n" for name, state in states.items()))
+        self._says("inside", ",".join(name for name in NAMES if name not in taken))
+        self._says("silent", SILENT.format(silent) if silent else "")
+
+    def _says(self, file: str, text: str) -> None:
+        (self.folder / file).write_text(text)
+
     def claimed(self) -> list[str]:
         folder = self.allocation.folder
         return sorted(f.name for f in folder.iterdir() if not f.name.startswith("."))
@@ -48,9 +59,11 @@ SCRIPTS = {
     "squeue": 'cat "{folder}/steps"',
     "scancel": 'if test -e "{folder}/deaf"; then exit 0; fi\n'
     'grep -v "^$1|" "{folder}/steps" > "{folder}/left"; mv "{folder}/left" "{folder}/steps"',
-    "scontrol": 'echo "JobId=7 JobState=RUNNING NodeList=n1,n2,n4"',
-    "sinfo": 'printf "n1|idle\\nn2|down*\\nn3|idle\\nn4|allocated\\n"',
+    "scontrol": 'echo "JobId=7 JobState=RUNNING NodeList=$(cat "{folder}/inside")"',
+    "sinfo": 'cat "{folder}/states"',
+    "srun": 'cat "{folder}/silent" >&2; test ! -s "{folder}/silent"',
 }
+SILENT = "srun: error: Task launch for StepId=7.9 failed on node {}: Communication failure"
 
 
 @pytest.fixture
@@ -63,6 +76,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     job = Job(tmp_path, Allocation("7", NAMES, tmp_path / "claims" / "7"))
     job.runs("7.batch|batch|n1", "7.0|simgate-pool-a|n1")
+    job.loses()
     return job
 
 
@@ -163,13 +177,56 @@ def test_what_ran_before_the_first_claim_is_left_alone_but_steps_of_tasks_are_no
 
 def test_a_node_out_of_reach_is_set_aside_until_slurm_has_it_again(job: Job) -> None:
     with claim(job.allocation, 3) as chosen:
-        assert nodes.set_aside_lost(job.allocation, chosen) == ("n2", "n3")  # down; not in the job
+        job.loses(down="n2", taken="n3")
+        assert lost.set_aside(job.allocation, chosen) == ("n2", "n3")
     assert job.claimed() == ["n2", "n3"]
-    with pytest.raises(NodesError, match="n2 is lost"), claim(job.allocation, 3, patience=0.1):
-        pass
-    (job.folder / "bin" / "sinfo").write_text("#!/bin/sh\necho 'n2|mixed'\n")
+    with claim(job.allocation, 2) as chosen:
+        assert chosen == ("n1", "n4")
+    job.loses(taken="n3")
     with claim(job.allocation, 3) as chosen:
         assert chosen == ("n1", "n2", "n4")
+
+
+def test_more_nodes_than_are_left_is_an_error_at_once_that_names_the_lost(job: Job) -> None:
+    job.loses(down="n2", taken="n3")
+    said = "3 nodes wanted; the executor has 2 left of 4: n2,n3 lost"
+    with pytest.raises(NodesError, match=said), claim(job.allocation, 3):
+        pass
+
+
+def test_a_node_that_is_lost_while_it_is_free_is_given_to_nobody(job: Job) -> None:
+    job.loses(down="n1")
+    with claim(job.allocation, 3) as chosen:
+        assert chosen == ("n2", "n3", "n4")
+    assert job.claimed() == ["n1"]
+
+
+def test_a_node_on_which_nothing_starts_is_lost_whatever_slurm_thinks(job: Job) -> None:
+    job.loses(silent="n2")
+    with claim(job.allocation, 2) as chosen:
+        assert lost.set_aside(job.allocation, chosen) == ()
+        assert lost.set_aside(job.allocation, chosen, suspected=True) == ("n2",)
+    assert lost.look(job.allocation) == ("n1", "n3", "n4")
+    job.loses()
+    assert lost.look(job.allocation) == NAMES
+
+
+def test_a_slurm_that_does_not_answer_leaves_what_was_known(job: Job) -> None:
+    job.loses(down="n2")
+    assert lost.look(job.allocation) == ("n1", "n3", "n4")
+    (job.folder / "states").unlink()
+    assert lost.set_aside(job.allocation, NAMES) == ()
+    assert lost.look_now_and_then(job.allocation, 4) == ("n1", "n3", "n4")
+
+
+def test_what_is_left_at_the_end_is_ended_on_held_nodes_alone(job: Job) -> None:
+    with claim(job.allocation, 1):
+        pass
+    job.hold("n2", dead())
+    job.runs("7.0|simgate-pool-a|n2", "7.1|simgate-step|n2", "7.2|orted|n2", "7.3|other|n3")
+    nodes.give_back(job.allocation, 5.0)
+    assert job.running() == ["7.0|simgate-pool-a|n2", "7.3|other|n3"]
+    assert job.claimed() == []
 
 
 def test_two_tasks_never_hold_one_node(job: Job) -> None:
@@ -177,7 +234,8 @@ def test_two_tasks_never_hold_one_node(job: Job) -> None:
     body = """
 import random, sys
 from pathlib import Path
-from executors.nodes import Allocation, claim
+from executors.holders import Allocation
+from executors.nodes import claim
 allocation = Allocation("7", ("n1", "n2", "n3", "n4"), Path(sys.argv[1]))
 for _ in range(30):
     with claim(allocation, random.randint(1, 4)) as names:
@@ -195,6 +253,7 @@ for _ in range(30):
 
 
 def test_unusable_nodes_are_those_out_of_reach_or_out_of_the_job(job: Job) -> None:
+    job.loses(down="n2", taken="n3")
     assert slurm.unusable("7", NAMES) == ("n2", "n3")
     assert job.allocation.names == NAMES
 

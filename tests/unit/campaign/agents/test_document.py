@@ -6,8 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from campaign.agents.document import as_line, document, read_text
 from campaign.agents.prompt import Brief, messages

@@ -12,8 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from campaign.agents.prompt import (
     PLACEHOLDERS,
@@ -325,7 +324,10 @@ KNOWN = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
     ("text", "problems"),
     [
         (EVERY, []),
-        ("no placeholder", []),
+        (
+            "no placeholder",
+            ["{count} is missing; the model has to be told how many candidates to propose"],
+        ),
         (" \n", ["the file is empty; write what the model is to be asked"]),
         ("{counts} {rules}", [f"unknown placeholder {{counts}}; the placeholders are {KNOWN}"]),
         ("{}", [f"unknown placeholder {{}}; the placeholders are {KNOWN}"]),

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from campaign.agents.reading import LONGEST_RATIONALE, Reading, check_ending, read
 from checks import Rejected

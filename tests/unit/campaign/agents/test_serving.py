@@ -23,6 +23,7 @@ from campaign.agentconfig import OpenAIAgent
 from campaign.agents.chat import ChatClient
 from campaign.agents.serving import LOG, ServerError, serving
 from campaign.model import CampaignFailedError
+from campaign.stop import Stop, StoppedError
 from fakeserver import FakeServer, fails, loading, resets, says
 
 PROGRAM = Path(__file__).parents[3] / "support" / "fakeserver.py"
@@ -71,7 +72,7 @@ def run(agent: OpenAIAgent, place: Path, grace: float = 10.0) -> str | None:
     """What the server says while it is up."""
 
     async def job() -> str | None:
-        async with serving(agent, place, place, grace):
+        async with serving(agent, place, place, grace=grace):
             return (await ChatClient(agent, place, place).complete(BODY)).content
 
     return asyncio.run(job())
@@ -89,6 +90,20 @@ def test_the_server_is_ready_inside_and_gone_with_all_it_started_after_it(place:
 
 def test_a_model_that_takes_its_time_to_load_is_waited_for(place: Path) -> None:
     assert run(served("--loading", "3"), place)
+
+
+def test_a_run_that_is_told_to_stop_does_not_wait_for_its_server(place: Path) -> None:
+    never = ["{python}", "-c", "import signal; signal.pause()"]
+
+    async def job() -> None:
+        stop = Stop()
+        asyncio.get_running_loop().call_later(0.3, stop.request, "SIGTERM received")
+        async with serving(served(command=never), place, place, stop, 0.2):
+            raise AssertionError("it is never ready")
+
+    with pytest.raises(StoppedError, match="SIGTERM received"):
+        asyncio.run(job())
+    assert not psutil.Process().children(recursive=True)
 
 
 def test_without_a_server_to_start_nothing_is_started_and_nothing_asked(place: Path) -> None:

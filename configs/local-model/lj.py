@@ -1,0 +1,1 @@
+../lennard-jones/lj.py
