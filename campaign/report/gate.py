@@ -159,7 +159,8 @@ class _Costs:
         cut: set[tuple[str, str]] = set()
         for (task, content), tries in state.tasks.items():
             spent[task][content] = sum(one.spent for one in tries.ended)
-            if tries.open is not None or tries.last is None or tries.last.status == "cancelled":
+            last = tries.last
+            if tries.open is not None or last is None or last.status == "cancelled":
                 cut.add((task, content))
         after = [tasks[place:] for place in range(len(tasks))]
         after += [[SIMULATION]] * bool(config.simulation.guard)

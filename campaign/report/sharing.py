@@ -1,13 +1,10 @@
-"""Equal parts of a long run's events, held once: most verdicts and most answers say the same."""
+"""Equal parts of a long run's events, held once: most verdicts say the same."""
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import msgspec
 
-from campaign.events import Entry, FindingRecord, JsonObject, Judged, TaskEnded, VerdictRecord
+from campaign.events import Entry, FindingRecord, JsonObject, Judged, VerdictRecord
 
 
 class Pool:
@@ -16,26 +13,13 @@ class Pool:
     def __init__(self) -> None:
         self._findings: dict[tuple[tuple[str, str], ...], list[FindingRecord]] = {}
         self._expects: dict[tuple[tuple[str, str, str], ...], JsonObject] = {}
-        self._passes: dict[str, Any] = {"verdict": "pass"}
 
     def shared(self, entry: Entry) -> Entry:
         event = entry.event
-        if isinstance(event, Judged):
-            verdicts = [self._verdict(one) for one in event.verdicts]
-            return Entry(entry.n, entry.t, msgspec.structs.replace(event, verdicts=verdicts))
-        if isinstance(event, TaskEnded):
-            return Entry(entry.n, entry.t, self._ended(event))
-        return entry
-
-    def _ended(self, event: TaskEnded) -> TaskEnded:
-        value = self._passes if event.value == self._passes else event.value
-        return msgspec.structs.replace(
-            event,
-            task=sys.intern(event.task),
-            status=sys.intern(event.status),
-            host=sys.intern(event.host),
-            value=value,
-        )
+        if not isinstance(event, Judged):
+            return entry
+        verdicts = [self._verdict(one) for one in event.verdicts]
+        return Entry(entry.n, entry.t, msgspec.structs.replace(event, verdicts=verdicts))
 
     def _verdict(self, verdict: VerdictRecord) -> VerdictRecord:
         findings = verdict.findings

@@ -71,7 +71,11 @@ def work(state: CampaignState, config: CampaignConfig, run_dir: Path) -> Work:
     kinds = [_kind(name, mine) for name, mine in by_task.items()]
     every = ((key, one) for key, tries in state.tasks.items() for one in tries.ended)
     slowest = heapq.nlargest(SHOWN, every, key=lambda item: item[1].seconds)
-    troubled = ((sum(map(failed, one.ended)), key) for key, one in state.tasks.items())
+    troubled = (
+        (sum(map(failed, one.ended)), key)
+        for key, one in state.tasks.items()
+        if len(one.ended) > 1 or (one.ended and one.ended[0].status != DONE)
+    )
     worst = heapq.nlargest(SHOWN, (one for one in troubled if one[0]), key=lambda one: one[0])
     failing = [(key, [one for one in state.tasks[key].ended if failed(one)]) for _, key in worst]
     return Work(
