@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import resource
-import signal
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,17 +16,6 @@ def losses() -> list[str]:
     return []
 
 
-@pytest.fixture
-def room() -> Iterator[None]:
-    """No file of this process may grow beyond 100 bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
-
-
 def test_lines_are_appended(tmp_path: Path, losses: list[str]) -> None:
     path = tmp_path / "lines"
     path.write_text("one\n")
@@ -38,17 +26,30 @@ def test_lines_are_appended(tmp_path: Path, losses: list[str]) -> None:
     assert losses == []
 
 
-@pytest.mark.usefixtures("room")
-def test_a_line_that_does_not_fit_leaves_no_half_of_itself(
-    tmp_path: Path, losses: list[str]
-) -> None:
+SMALL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from campaign.linefile import LineFile
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+losses = []
+file = LineFile(Path(sys.argv[1]), losses.append)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+for line in ("a" * 60, "b" * 60, "c" * 20):
+    assert file.write(f"{line}\\n") == len(line) + 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+file.close()
+print(losses)
+"""
+
+
+def test_a_line_that_does_not_fit_leaves_no_half_of_itself(tmp_path: Path) -> None:
     path = tmp_path / "lines"
-    file = LineFile(path, losses.append)
-    for line in ("a" * 60, "b" * 60, "c" * 20):
-        assert file.write(f"{line}\n") == len(line) + 1
-    file.close()
+    argv = [sys.executable, "-c", SMALL_DISK, str(path)]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
     assert path.read_text().split() == ["a" * 60, "c" * 20]
-    assert losses == [f"{path}: File too large"]
+    assert ran.stdout.strip() == str([f"{path}: File too large"])
 
 
 def test_a_full_device_is_told_each_time_and_stops_nobody(losses: list[str]) -> None:
