@@ -52,7 +52,7 @@ from executors import ExecutorError, open_executors
 
 
 class RunDirError(Exception):
-    """The run directory already holds a run, or cannot be made."""
+    """The run directory already holds a run, or cannot be made; the message says what to do."""
 
 
 def creation(

@@ -4,6 +4,9 @@ Format version 1. A line of the ledger is an :class:`Entry`: its number ``n`` (f
 gaps), the wall clock ``t`` in seconds since the epoch, and one event, told apart by ``kind``.
 Node-hours are nodes times hours of wall clock. Text an agent wrote is never in an event; the
 candidates it named and the reasons they were rejected for always are.
+
+``campaign.read(directory)`` gives the entries in order, also of a run that is going on. A ledger of
+a later format version is refused by its number; within a version, fields with a default may join.
 """
 
 from __future__ import annotations

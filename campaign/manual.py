@@ -1,4 +1,4 @@
-"""Generates ``commands.md``, ``ledger.md`` and ``telemetry.md`` in ``docs/reference``.
+"""Generates ``commands.md``, ``ledger.md``, ``python.md``, ``telemetry.md`` in ``docs/reference``.
 
 python -m campaign.manual
 """
@@ -17,6 +17,7 @@ import msgspec
 import campaign.status
 from campaign import events, replayreport, rulereport
 from campaign.cli import main as commands
+from campaign.pythonmanual import render_python
 from campaign.report import figures, why
 from campaign.telemetrymanual import render_telemetry
 
@@ -104,6 +105,7 @@ def main() -> None:
     """Write the pages into the checkout this module lies in."""
     (FOLDER / "commands.md").write_text(render_commands(), encoding="utf-8")
     (FOLDER / "ledger.md").write_text(render_ledger(), encoding="utf-8")
+    (FOLDER / "python.md").write_text(render_python(MADE), encoding="utf-8")
     (FOLDER / "telemetry.md").write_text(render_telemetry(MADE), encoding="utf-8")
 
 

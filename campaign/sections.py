@@ -226,7 +226,7 @@ SECTIONS = (
         "Executors: parsl",
         "executors.LABEL.",
         ParslConfig,
-        'executors:\n  default: {kind: parsl, function: "site:config", workers: 8}',
+        'executors:\n  default: {kind: parsl, function: "cluster:config", workers: 8}',
     ),
     Section("Pilot jobs", "executors.LABEL.pilot.", Pilot),
     Section(

@@ -79,7 +79,12 @@ class TaskState:
 
 @dataclass(slots=True)
 class CampaignState:
-    """Everything a run knows about itself; changed by :meth:`apply` alone."""
+    """Everything a run knows about itself; changed by :meth:`apply` alone.
+
+    ``rounds`` are by number from 1, ``tasks`` by (task, content hash of the candidate), ``points``
+    are all candidates by content hash. Times are seconds since the epoch, and ``usage`` counts
+    node-hours, generations, tokens and judge calls. What has not happened yet is None or empty.
+    """
 
     run: events.RunCreated | None = None
     job: events.JobStarted | None = None
@@ -295,7 +300,7 @@ _handler = vars(CampaignState)["_apply"].dispatcher.dispatch
 
 
 def fold(entries: Iterable[Entry]) -> CampaignState:
-    """Replay a ledger."""
+    """The state of a run, from all entries of its ledger in order, as :func:`read` gives them."""
     state = CampaignState()
     with uncollected():
         for entry in entries:

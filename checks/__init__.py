@@ -8,11 +8,12 @@ from checks.accept import Attempt, NotAccepted, Outcome, Rejected, accept
 from checks.finding import Finding, Layer, Severity, Status, Verdict
 
 if TYPE_CHECKING:
-    from checks.custom import check
-    from checks.suite import Suite, compile_suite
+    from checks.custom import CheckError, check
+    from checks.suite import Suite, SuiteError, compile_suite
 
 __all__ = [
     "Attempt",
+    "CheckError",
     "Finding",
     "Layer",
     "NotAccepted",
@@ -21,6 +22,7 @@ __all__ = [
     "Severity",
     "Status",
     "Suite",
+    "SuiteError",
     "Verdict",
     "accept",
     "check",
@@ -28,7 +30,13 @@ __all__ = [
 ]
 
 # The rules bring a parser and a matcher; who only accepts does not wait for them.
-_LATER = {"Suite": "checks.suite", "check": "checks.custom", "compile_suite": "checks.suite"}
+_LATER = {
+    "CheckError": "checks.custom",
+    "Suite": "checks.suite",
+    "SuiteError": "checks.suite",
+    "check": "checks.custom",
+    "compile_suite": "checks.suite",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -57,6 +57,7 @@ class CommandWork:
 
 
 Work: TypeAlias = PythonWork | MpiWork | CommandWork
+"""What a task does: a Python function, an MPI function, or a command."""
 
 
 @dataclass(frozen=True, slots=True)

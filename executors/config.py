@@ -166,6 +166,7 @@ ExecutorConfig: TypeAlias = Annotated[
     ThreadsConfig | LocalConfig | SlurmConfig | AllocationConfig | MpiConfig | ParslConfig,
     Field(discriminator="kind"),
 ]
+"""The configuration of one executor, by its ``kind``: a type for Pydantic's ``TypeAdapter``."""
 
 
 def start_timeout(config: ExecutorConfig) -> float | None:

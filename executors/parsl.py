@@ -150,7 +150,9 @@ async def open_executors(
 ) -> AsyncIterator[ParslExecutors]:
     """The executors of a run, started, and closed in any case. Raises :class:`ExecutorError`.
 
-    Nothing is submitted to Slurm that ``payer`` does not pay for.
+    ``configs`` are by the label that tasks name as their ``executor``; Parsl's files go into
+    ``run_dir``, and modules that executors of kind ``parsl`` name are looked for in ``folder``.
+    Nothing is submitted to Slurm that ``payer`` does not pay for; without one all is free.
     """
     executors = ParslExecutors(configs, run_dir, folder, payer)
     try:

@@ -10,12 +10,13 @@ from campaign.space import Point
 
 
 class AgentError(Exception):
-    """There is no answer. ``retryable`` says whether another call may bring one.
+    """There is no answer: what an agent raises in its place.
 
-    ``status`` and ``request_id`` are the server's where there is one, ``retry_after`` the seconds
-    it asks to wait. ``loading`` is a server that is not up yet, ``otherwise`` says that the next
-    call will ask in another way: neither uses up a retry. ``unspent`` means that nothing was
-    generated for sure. The message never holds what the agent wrote, nor a key.
+    ``retryable`` says whether another call may bring one. ``status`` and ``request_id`` are the
+    server's where there is one, ``retry_after`` the seconds it asks to wait. ``loading`` is a
+    server that is not up yet, ``otherwise`` says that the next call will ask in another way:
+    neither uses up a retry. ``unspent`` means that nothing was generated for sure. The message
+    never holds what the agent wrote, nor a key.
     """
 
     def __init__(

@@ -32,14 +32,22 @@ class MissingExtraError(Exception):
 
 
 def observed(run_dir: Path) -> list[Row]:
-    """Every observation: a slot that was let through, with what its simulation answered."""
+    """Every observation of a run: a slot that was let through, with what its simulation answered.
+
+    One flat row each, by round and slot, all with the same columns in the same order, ready for a
+    table of any library; docs/how-to/report.md has the columns. ``value`` is None where the
+    simulation failed. Raises :class:`LedgerError`; the run may be going on.
+    """
     state, told = chronicle(entries(run_dir))
     config = config_of(state, run_dir)
     return _even(_observed(state, config, told))
 
 
 def candidates(run_dir: Path) -> list[Row]:
-    """Every candidate that was judged, with what stopped it."""
+    """Every candidate of a run that was judged, with what stopped it.
+
+    Rows as those of :func:`observed`, with the columns of a candidate. Raises :class:`LedgerError`.
+    """
     state, told = chronicle(entries(run_dir))
     config = config_of(state, run_dir)
     return _even(_candidate(state, config, told, one) for one in seen(state, config))

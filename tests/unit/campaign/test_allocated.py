@@ -150,7 +150,7 @@ SHARES = [
     ({"default": {"kind": "threads", "workers": 2}}, {}, False, 0.0),
     ({"default": {"kind": "threads", "workers": 2}}, {}, True, 0.5),
     ({"default": {"kind": "local", "workers": 2}, "b": {"kind": "allocation"}}, {}, True, 0.0),
-    ({"default": {"kind": "parsl", "function": "site:config"}}, {}, True, 0.0),
+    ({"default": {"kind": "parsl", "function": "cluster:config"}}, {}, True, 0.0),
 ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from campaign.manual import MADE, render_commands, render_ledger
+from campaign.pythonmanual import render_python
 from campaign.telemetrymanual import render_telemetry
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference"
@@ -17,6 +18,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "reference"
     [
         ("commands.md", render_commands()),
         ("ledger.md", render_ledger()),
+        ("python.md", render_python(MADE)),
         ("telemetry.md", render_telemetry(MADE)),
     ],
 )

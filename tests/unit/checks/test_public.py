@@ -10,8 +10,8 @@ import pytest
 import checks
 
 PUBLIC = [
-    "Attempt", "Finding", "Layer", "NotAccepted", "Outcome", "Rejected", "Severity", "Status",
-    "Suite", "Verdict", "accept", "check", "compile_suite",
+    "Attempt", "CheckError", "Finding", "Layer", "NotAccepted", "Outcome", "Rejected", "Severity",
+    "Status", "Suite", "SuiteError", "Verdict", "accept", "check", "compile_suite",
 ]  # fmt: skip
 
 
