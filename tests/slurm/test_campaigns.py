@@ -18,9 +18,12 @@ from typing import Any
 import pytest
 import yaml
 
+import browser
+import otlp
 from campaign.events import JobEnded, TaskEnded, TaskStarted
 from campaign.ledger import NoLedgerError, read
 from campaign.model import SIMULATION
+from campaign.report.figures import as_data, figures
 from folders import process
 from minicluster import Minicluster, minicluster, on_node, until
 
@@ -168,6 +171,7 @@ def _input(run_dir: Path, try_: TaskStarted) -> dict[str, Any]:
 # The published density
 
 
+@pytest.mark.browser
 @pytest.mark.lammps
 def test_the_lennard_jones_campaign_for_slurm_finds_the_published_density(
     wide: Minicluster, tmp_path: Path
@@ -181,6 +185,48 @@ def test_the_lennard_jones_campaign_for_slurm_finds_the_published_density(
     hours = ran.status["budgets"]["node_hours"]
     assert 0 < hours["spent"] <= hours["limit"]
     assert {one.nodes for one in ran.started(SIMULATION)} == {2}
+    assert_traced(tmp_path / "run", ran)
+    assert_reported(tmp_path / "run", ran)
+
+
+def assert_traced(run_dir: Path, ran: Ran) -> None:
+    """One tree from the campaign to every worker, on whatever node it was."""
+    tree = otlp.tree(run_dir)
+    assert [root.name for root in tree.roots] == [f"campaign {ran.status['name']}"]
+    assert tree.orphans == []
+    assert len({span.trace_id for span in tree.spans.values()}) == 1
+    workers = [path for path in tree.paths if path[-1].startswith("worker ")]
+    assert len(workers) == sum(isinstance(one, TaskEnded) for one in ran.events)
+
+
+def assert_reported(run_dir: Path, ran: Ran) -> None:
+    """The page, looked at; and what its verifier saved, reckoned again from the ledger."""
+    out = run_dir / "report.html"
+    wrote = process("report", run_dir, "--html", out)
+    assert wrote.returncode == 0, wrote.stderr
+    shown = browser.dom(out, 1400)
+    assert ran.status["name"] in shown
+    for width in (390, 820, 1400):
+        browser.picture(out, run_dir / f"{width}.png", width, dark=False)
+        assert (run_dir / f"{width}.png").stat().st_size > 20_000
+    (said,) = (one for one in as_data(figures(run_dir))["checks"] if one["check"] == "short_run")
+    spent: dict[str, dict[str, float]] = {"short_run": {}, SIMULATION: {}}
+    for one in ran.events:
+        if isinstance(one, TaskEnded):
+            by = spent[one.task]
+            by[one.candidate] = by.get(one.candidate, 0.0) + one.spent
+    rejected = sum(
+        isinstance(one, TaskEnded)
+        and one.task == "short_run"
+        and one.value.get("verdict") == "reject"
+        for one in ran.events
+    )
+    each = sum(spent[SIMULATION].values()) / len(spent[SIMULATION])
+    assert said["rejected"] == rejected
+    assert said["each"] == pytest.approx(each, abs=1e-9)
+    cost = sum(spent["short_run"].values())
+    assert said["cost"] == pytest.approx(cost, abs=1e-9)
+    assert said["saved"] == pytest.approx(rejected * each - cost, abs=1e-9)
 
 
 # One, two and four nodes at once
