@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -83,6 +84,66 @@ def test_a_check_of_ones_own_is_written_used_and_tried(tmp_path: Path) -> None:
     assert [tomllib.loads(one)["project"]["entry-points"] for one in shared] == [
         {"simgate.checks": {"machines": "our_lab.machines"}}
     ]
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_a_verifier_on_ranks_is_written_tried_and_made_to_fail(tmp_path: Path) -> None:
+    text = (HOW_TO / "mpi-verifier.md").read_text(encoding="utf-8").partition("## On a cluster")[0]
+    followed = tmp_path / "page.md"
+    followed.write_text(text, encoding="utf-8")
+    path = programs(tmp_path / "bin")
+    launcher = tmp_path / "bin" / "mpiexec"
+    launcher.write_text(f'#!/bin/sh\nexec {Path(sys.executable).with_name("mpiexec")} "$@"\n')
+    launcher.chmod(0o755)
+    follow(str(followed), tmp_path, path)
+    ended = folders.process("status", tmp_path / "rod-bad", "--json")
+    assert json.loads(ended.stdout)["best"]["incomplete"] == ["stiff"]
+
+
+@pytest.mark.parametrize("text", blocks("mpi-verifier.md", "yaml")[1:])
+def test_a_verifier_on_whole_nodes_is_accepted_as_the_page_has_it(
+    tmp_path: Path, text: str
+) -> None:
+    config = load_config(folders.folder(tmp_path, **yaml.safe_load(text))).config
+    (verifier,) = config.verifiers
+    assert (verifier.kind, verifier.ranks, verifier.nodes) == ("mpi", 64, 2)
+    assert config.executors[verifier.executor].kind == "mpi"
+
+
+def test_bash_completes_commands_and_options_as_the_page_says(tmp_path: Path) -> None:
+    tried = """
+    for words in "simgate resu" "simgate run --surr"; do
+        COMP_WORDS=($words) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        COMPREPLY=()
+        _simgate_completion simgate
+        echo "${COMPREPLY[@]}"
+    done
+    """
+    path = programs(tmp_path / "bin")
+    for page in blocks("completion.md", ""):
+        ran = subprocess.run(
+            ["bash", "--norc", "-c", page + tried],
+            cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        assert ran.stdout.splitlines() == ["resume", "--surrogate-only"], ran.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_are_given_a_script(tmp_path: Path, shell: str) -> None:
+    (text,) = blocks("completion.md", shell)
+    assert f"_SIMGATE_COMPLETE={shell}_source simgate" in text
+    told = subprocess.run(
+        [tmp_path / "bin" / "simgate"],
+        env=os.environ
+        | {"PATH": programs(tmp_path / "bin"), "_SIMGATE_COMPLETE": f"{shell}_source"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert f"_SIMGATE_COMPLETE={shell}_complete" in told.stdout
 
 
 @pytest.mark.slow
