@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from campaign.allocationevents import AllocationEnded, AllocationReserved
+from campaign.allocationevents import AllocationEnded, AllocationQueued, AllocationReserved
 from campaign.events import TaskEnded
 from campaign.ledger import read
 from campaign.status import status
@@ -90,7 +90,9 @@ class Run:
             said = self.cluster.run("sacct", "-X", "-n", "-P", form).stdout
             mine = (line.split("|") for line in said.splitlines())
             rows[:] = [row for row in mine if row[4].startswith(job_prefix(self.run_dir))]
-            return not any(row[3] in ("RUNNING", "PENDING") for row in rows)
+            # slurmctld hands its news over every few seconds, those of a new job too.
+            known = {one.job for one in self.events(AllocationQueued)} <= {row[0] for row in rows}
+            return known and not any(row[3] in ("RUNNING", "PENDING") for row in rows)
 
         until(over, "sacct knows the end of every job")
         return [(row[0], int(row[1]) * int(row[2]) * SECOND) for row in rows]
