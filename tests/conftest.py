@@ -13,6 +13,7 @@ from hypothesis import settings
 
 import browser
 
+HERE = Path(__file__).parent
 CI = os.environ.get("CI", "").lower() in {"true", "1"}
 
 # A deadline per example fails on a machine that is busy with something else.
@@ -32,6 +33,13 @@ def _missing(marker: str) -> str | None:
     if marker == "browser" and browser.program() is None:
         return "a browser (chromium-headless-shell)"
     return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole runs and real clusters take their time: those tests are all slow."""
+    for item in items:
+        if item.path.relative_to(HERE).parts[0] in ("integration", "slurm"):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -181,6 +181,7 @@ def resumed(entries: list[Entry], count: int, run_dir: Path) -> None:
             ledger.append(entry.event)
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_event_neither_refills_nor_charges_twice(tmp_path: Path) -> None:  # R24
     settings = config(
         agent={"retries": 2},

@@ -64,6 +64,7 @@ def test_it_ends_with_what_the_real_run_would_cost(tmp_path: Path) -> None:
     assert "note: generations: at most 6, the cap is 2" in bill
 
 
+@pytest.mark.slow
 def test_the_batch_script_is_that_of_submit(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", job={"walltime": "1h", "partition": "batch"})
     ran = process("run", campaign, "--dry-run", cwd=tmp_path)

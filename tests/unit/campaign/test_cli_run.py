@@ -24,6 +24,7 @@ def last(run_dir: Path) -> JobEnded:
     return event
 
 
+@pytest.mark.slow
 def test_init_then_run_ends_with_a_result(tmp_path: Path) -> None:
     made = simgate("init", tmp_path / "c")
     assert made.exit_code == 0
@@ -76,6 +77,7 @@ def test_a_campaign_without_any_result_ends_with_one(tmp_path: Path) -> None:
 SLOW = "import time\ndef stable(c):\n    time.sleep(60)\ndef bowl(c):\n    return {'loss': 1.0}\n"
 
 
+@pytest.mark.slow
 def test_a_signal_stops_a_run_that_resume_goes_on_with(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", rounds=1, stop_grace="1s")
     (campaign / "model.py").write_text(SLOW)
@@ -179,6 +181,7 @@ def test_a_named_error_inside_a_task_group_keeps_its_name(tmp_path: Path) -> Non
     assert not (tmp_path / "r" / "crash.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_ledger_that_can_no_longer_be_written_ends_the_run_by_name(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", rounds=50)
     (campaign / "model.py").write_text(
@@ -209,6 +212,7 @@ def test_an_executor_that_cannot_start_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in ran.output
 
 
+@pytest.mark.slow
 def test_nobody_reading_the_output_is_no_reason_to_end(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", rounds=1)
     code = "from campaign.cli import main; main()"

@@ -419,6 +419,7 @@ blocks = st.sampled_from(
 errors = st.sampled_from(["reject", "warn_continue"])
 
 
+@pytest.mark.slow
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(
     answers, suites, blocks, errors, st.booleans(), st.sampled_from(["", "for this reason"]),

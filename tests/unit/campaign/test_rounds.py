@@ -310,6 +310,7 @@ ANSWERS = st.lists(st.lists(CANDIDATE, max_size=4), max_size=6)
 FAILURES = st.sampled_from(["pass", "reject", "crash", "lost"])
 
 
+@pytest.mark.slow
 @given(
     answers=ANSWERS,
     verdicts=st.lists(FAILURES, min_size=1, max_size=8),

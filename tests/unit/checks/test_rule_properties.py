@@ -172,6 +172,7 @@ def nested(depth: int) -> object:
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "record",
     [

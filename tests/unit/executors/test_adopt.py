@@ -132,6 +132,7 @@ def test_a_try_elsewhere_that_says_nothing_is_not_waited_for_for_ever(claim: Cla
     assert 0.3 <= time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "code", "over"),
     [

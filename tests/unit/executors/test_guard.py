@@ -197,6 +197,7 @@ def test_a_function_past_its_walltime_is_killed_and_its_output_kept(
     assert below() == []
 
 
+@pytest.mark.slow
 def test_a_function_that_ignores_sigterm_is_killed_all_the_same(worker: Any, below: Below) -> None:
     result = worker.call("ignores_sigterm", walltime=0.3)
     assert result.status is TaskStatus.WALLTIME
@@ -234,6 +235,7 @@ def test_only_the_tail_of_much_output_is_answered(worker: Any) -> None:
     assert (worker.directory / "stdout").stat().st_size == 100 * 1024 * 1024 + 8
 
 
+@pytest.mark.slow
 def test_a_cancelled_try_is_killed(worker: Any, below: Below) -> None:
     task = worker.task(shell("trap '' TERM; sleep 600 & wait; sleep 600"))
     answers: list[TaskResult] = []
@@ -311,6 +313,7 @@ task_main.run_task(sys.argv[2].encode(), "p")
 """
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_guards_socket_in_a_forked_child_does_not_keep_the_task_alive(
     worker: Any,
 ) -> None:
@@ -469,6 +472,7 @@ def test_a_directory_that_cannot_be_made_loses_the_task(worker: Any, tmp_path: P
     assert result.reason.startswith("cannot make the task's directory: ")
 
 
+@pytest.mark.slow
 def test_a_walltime_kills_the_whole_process_tree_of_a_command(worker: Any, below: Below) -> None:
     script = "trap '' TERM; (setsid sleep 600 &); sh -c 'sleep 600 & wait' & echo up; wait; sleep 9"
     result = worker.run(shell(script), walltime=0.5)

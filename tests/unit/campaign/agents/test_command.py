@@ -172,6 +172,7 @@ def test_a_program_that_cannot_be_started_is_not_called_again(tmp_path: Path) ->
     assert not gone.retryable
 
 
+@pytest.mark.slow
 def test_a_program_that_hangs_is_ended_with_all_it_started(
     tmp_path: Path, watch: Onlookers
 ) -> None:
@@ -228,6 +229,7 @@ def test_placeholders_and_variables_reach_the_program(
     assert found.rationale == f"{tmp_path} {run} {tmp_path} {{literal}} yes"
 
 
+@pytest.mark.slow
 def test_a_cancelled_call_ends_its_program_first(tmp_path: Path, watch: Onlookers) -> None:
     script = f"{watch.daemon}\n{watch.joins}\nwatched.recv(1)"
 
@@ -302,6 +304,7 @@ def test_in_lines_what_was_not_asked_for_is_no_answer(tmp_path: Path) -> None:
     assert [one.candidates for one in found if isinstance(one, Answer)] == [({"x": 0},)] * 3
 
 
+@pytest.mark.slow
 def test_in_lines_a_hanging_process_is_replaced_after_its_time(
     tmp_path: Path, watch: Onlookers
 ) -> None:
@@ -327,6 +330,7 @@ def test_closing_ends_the_process_and_all_it_started(tmp_path: Path, watch: Onlo
     assert watch.all_gone()
 
 
+@pytest.mark.slow
 def test_a_killed_driver_takes_its_program_along(tmp_path: Path, watch: Onlookers) -> None:
     driver = tmp_path / "driver.py"
     script = f"{watch.daemon}\n{watch.joins}\nwatched.recv(1)"

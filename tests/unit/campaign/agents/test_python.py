@@ -184,6 +184,7 @@ def test_an_async_function_that_hangs_is_cancelled_after_its_time(
         with_agent(tmp_path, mine, script, lambda agent: agent.propose(ASK), timeout="0.1s")
 
 
+@pytest.mark.slow
 def test_a_call_that_was_left_behind_is_waited_for_by_the_next(tmp_path: Path, mine: str) -> None:
     script = (
         "import threading\ngate = threading.Event()\nasked = []\n"

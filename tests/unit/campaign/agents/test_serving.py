@@ -185,6 +185,7 @@ def test_a_server_that_never_listens_is_ended(place: Path) -> None:
     assert not psutil.Process().children(recursive=True)
 
 
+@pytest.mark.slow
 def test_a_place_that_something_else_answers_at_is_refused(place: Path) -> None:
     with FakeServer(says("not yours"), gets=[fails(404)]) as other:
         agent = served(socket=None, url=other.url)
@@ -262,6 +263,7 @@ asyncio.run(job())
 """
 
 
+@pytest.mark.slow
 def test_the_server_of_a_killed_job_ends_and_the_next_job_starts_its_own(place: Path) -> None:
     agent = served("--stubborn")
     driver = subprocess.Popen(

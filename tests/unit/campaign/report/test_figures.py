@@ -130,6 +130,7 @@ def test_slow_and_failing_tries_are_shown_with_the_end_of_their_logs(tmp_path: P
     assert len(again.tail.splitlines()) == 20
 
 
+@pytest.mark.slow
 def test_of_many_candidates_the_best_and_the_last_are_shown(tmp_path: Path) -> None:
     write(tmp_path, SHOWN + 500)
     found = figures(tmp_path)
