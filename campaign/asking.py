@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
+from campaign.agentconfig import Asked as AskedAgent
 from campaign.agents.base import Agent
 from campaign.agents.surrogate import SurrogateAgent
 from campaign.calling import BUDGET, Calling, NoAnswerError
@@ -127,7 +128,7 @@ class Asking:
 
     async def suggestions(self, ask: Ask) -> tuple[Point, ...]:
         """What the surrogate would try in a round, for an agent that is told that."""
-        if not getattr(self.config.agent, "suggest", False):
+        if not (isinstance(self.config.agent, AskedAgent) and self.config.agent.suggest):
             return ()
         if ask.round not in self._suggested:
             whole = Ask(ask.round, 0, tuple(range(self.config.batch_size)), trials=ask.trials)

@@ -19,7 +19,7 @@ from campaign.model import Answer, Ask, CampaignFailedError
 from campaign.packing import text
 from campaign.purse import Purse
 from campaign.recorder import Recorder
-from campaign.state import Calls
+from campaign.roundstate import Calls
 from campaign.stop import Stop, StoppedError
 from checks import Rejected
 

@@ -218,7 +218,7 @@ def assemble(
     purse = Purse(config.budgets, recorder)
     calling = None
     if isinstance(config.agent, Calls):
-        loading = getattr(config.agent, "loading", 0.0)
+        loading = config.agent.loading if isinstance(config.agent, OpenAIAgent) else 0.0
         calling = Calling(asked, config.agent, purse, recorder, stop, loading)
     judge = None
     if suite is not None:

@@ -12,7 +12,8 @@ from campaign.config import CampaignConfig, Objective
 from campaign.contract import objective_value, refusal
 from campaign.events import SlotEnded
 from campaign.model import SIMULATION, Disposition
-from campaign.state import CampaignState, RoundState
+from campaign.roundstate import RoundState
+from campaign.state import CampaignState
 from campaign.trial import Goal, Trial
 
 

@@ -33,8 +33,9 @@ from typing import Any, TypeAlias
 
 from campaign.config import CampaignConfig
 from campaign.events import Judged, RuleRecord
+from campaign.roundstate import RoundState
 from campaign.slots import recalled
-from campaign.state import CampaignState, RoundState
+from campaign.state import CampaignState
 from checks.finding import Finding, Severity, Status
 from checks.world import JUDGE, derived_id
 

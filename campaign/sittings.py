@@ -9,8 +9,9 @@ from campaign.config import CampaignConfig, SurrogateAgent
 from campaign.events import VerdictRecord
 from campaign.judging import LOST, UNSTATED, Rationale
 from campaign.model import Disposition
+from campaign.roundstate import RoundState
 from campaign.space import Point
-from campaign.state import CampaignState, RoundState
+from campaign.state import CampaignState
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,34 +23,10 @@ from campaign.contract import rejects
 from campaign.events import Entry
 from campaign.ledger import uncollected
 from campaign.model import SIMULATION, Disposition, Mode
+from campaign.roundstate import Calls, RoundState
 from campaign.slurmjobs import SlurmJobs
 from campaign.space import Point, content_hash
 from campaign.votes import Votes
-
-
-@dataclass(slots=True)
-class Calls:
-    """The calls that one ask took; ``open`` is the one whose end is not known."""
-
-    made: int = 0
-    failed: int = 0  # those that used up a retry; one that ended with its job is among them
-    reason: str = ""  # why the last of them failed
-    open: events.Called | None = None
-
-
-@dataclass(slots=True)
-class RoundState:
-    """One round as far as it got."""
-
-    asked: dict[int, events.Asked] = field(default_factory=dict)  # by generation
-    calls: dict[int, Calls] = field(default_factory=dict)  # by generation
-    unanswered: dict[int, events.Unanswered] = field(default_factory=dict)  # by generation
-    answers: dict[int, events.Answered] = field(default_factory=dict)  # by generation
-    fills: dict[int, events.Filled] = field(default_factory=dict)  # by draw
-    judged: dict[tuple[int, int], events.Judged] = field(default_factory=dict)  # (generation, draw)
-    slots: dict[int, events.SlotEnded] = field(default_factory=dict)
-    reverified: dict[int, events.Reverified] = field(default_factory=dict)
-    ended: bool = False
 
 
 @dataclass(slots=True)

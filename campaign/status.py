@@ -108,7 +108,7 @@ def status(run_dir: Path) -> dict[str, Any]:
         "best": _best(state, config),
         "objective": config.objective.model_dump(mode="json", exclude_none=True),
         "agent": _agent(state),
-        "budgets": _budgets(state, config),
+        "budgets": budgets(state, config),
         "allocation": _allocation(state),
         "slots": _slots(state, config),
         "tasks": _tasks(state),
@@ -131,7 +131,8 @@ def _best(state: CampaignState, config: CampaignConfig) -> dict[str, Any] | None
     }
 
 
-def _budgets(state: CampaignState, config: CampaignConfig) -> dict[str, Any]:
+def budgets(state: CampaignState, config: CampaignConfig) -> dict[str, dict[str, Any]]:
+    """What was spent of what, by cap."""
     shown = {}
     for name in CAPS:
         cap = config.budgets.cap(name)

@@ -12,10 +12,11 @@ from campaign.fates import GUARD, Fate, Past
 from campaign.gateconfig import policies
 from campaign.judging import Judgement
 from campaign.model import Disposition
+from campaign.roundstate import RoundState
 from campaign.sittings import sittings
 from campaign.slots import Slot, recalled
 from campaign.space import content_hash
-from campaign.state import CampaignState, RoundState
+from campaign.state import CampaignState
 from checks.finding import Finding, Layer, Status
 
 COUNT = "count"

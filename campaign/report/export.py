@@ -20,7 +20,8 @@ from campaign.observations import observations, unproven
 from campaign.report.candidates import Seen, seen
 from campaign.report.chronicle import Chronicle, chronicle, entries
 from campaign.report.histories import history
-from campaign.state import CampaignState, RoundState, TaskState
+from campaign.roundstate import RoundState
+from campaign.state import CampaignState, TaskState
 from campaign.status import config_of
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]

@@ -45,7 +45,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.budget import counted_by
 from campaign.config import CampaignConfig
 from campaign.ledger import uncollected
 from campaign.observations import observations, unproven
@@ -57,7 +56,7 @@ from campaign.report.nodes import Nodes, nodes
 from campaign.report.result import Belief, Result, Step, convergence, result
 from campaign.report.work import Shown, Work, work
 from campaign.state import CampaignState
-from campaign.status import CAPS, config_of, run_state
+from campaign.status import budgets, config_of, run_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,22 +149,6 @@ def as_data(found: Figures) -> dict[str, Any]:
         "started": state.started_at,
         "updated": state.changed_at,
     }
-
-
-def budgets(state: CampaignState, config: CampaignConfig) -> dict[str, dict[str, Any]]:
-    """What was spent of what, by cap."""
-    shown = {}
-    for name in CAPS:
-        cap = config.budgets.cap(name)
-        counter = state.usage.counter(counted_by(name, cap))
-        per = "campaign" if cap is None else cap.per
-        shown[name] = {
-            "limit": None if cap is None else cap.limit,
-            "per": per,
-            "reserved": counter.reserved,
-            "spent": counter.used(per),
-        }
-    return shown
 
 
 def _best(found: Figures) -> dict[str, Any] | None:

@@ -21,17 +21,8 @@ from campaign.events import Entry
 from campaign.picture import Canvas, Scene, clock, fitted, flow, picture
 from campaign.progress import Progress
 from campaign.state import CampaignState
+from odd import ANSWERS, ODD, SPACE
 
-ODD = "[/red][bold]:smile:"
-SPACE = {
-    "x": {"type": "float", "min": 0.0, "max": 1.0},
-    "y": {"type": "float", "min": 0.0, "max": 1.0},
-    "kind": {"type": "categorical", "choices": [ODD, "b"]},
-}
-ANSWERS = [
-    [{"x": 0.9, "y": 0.1, "kind": ODD}, {"x": 0.1, "y": 7.0, "kind": ODD}, None],
-    [{"x": 0.2, "y": 0.1, "kind": ODD}, {"x": 0.3, "y": 0.5, "kind": "b"}, {"kind": 5}],
-]
 SIZES = [(1, 1), (7, 3), (20, 10), (40, 15), (60, 20), (80, 24), (120, 40), (200, 60)]
 
 

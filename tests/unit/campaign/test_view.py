@@ -20,17 +20,7 @@ from campaign.config import CampaignConfig
 from campaign.events import Entry, JobEnded
 from campaign.state import CampaignState
 from campaign.view import Board, LineView, LiveView, View, view
-
-ODD = "[/red][bold]:smile:"
-SPACE = {
-    "x": {"type": "float", "min": 0.0, "max": 1.0},
-    "y": {"type": "float", "min": 0.0, "max": 1.0},
-    "kind": {"type": "categorical", "choices": [ODD, "b"]},
-}
-ANSWERS = [
-    [{"x": 0.9, "y": 0.1, "kind": ODD}, {"x": 0.1, "y": 7.0, "kind": ODD}, None],
-    [{"x": 0.2, "y": 0.1, "kind": ODD}, {"x": 0.3, "y": 0.5, "kind": "b"}, {"kind": 5}],
-]
+from odd import ANSWERS, ODD, SPACE
 
 
 def console(width: int = 100, **more: Any) -> Console:
