@@ -5,36 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 import folders
+import pages
 from campaign.agents import prompt
 from campaign.configfile import load_config
 from campaign.model import Ask
 from checks import template
+from pages import ROOT, Block
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "agents.md"
+AGENTS = "docs/how-to/agents.md"
+PAGE = ROOT / AGENTS
+PARTS = pages.blocks(AGENTS, "yaml")
 QUICKSTART = ROOT / "configs" / "quickstart"
-PIECE = re.compile(r"^#+ (?P<head>.*)$|^```(?P<kind>\w+)\n(?P<text>(?s:.*?))^```$", re.MULTILINE)
-
-
-def read() -> Iterator[tuple[str, str, str]]:
-    """The blocks of the page: the heading above, the language, the text."""
-    head = ""
-    for found in PIECE.finditer(PAGE.read_text(encoding="utf-8")):
-        head = found["head"] or head
-        if found["kind"]:
-            yield head, found["kind"], found["text"]
-
-
-BLOCKS = list(read())
-PARTS = [text for _, kind, text in BLOCKS if kind == "yaml"]
 TOLD = """
 import json
 from pathlib import Path
@@ -48,8 +35,8 @@ def answer(ask):
 
 
 def block(head: str, kind: str) -> str:
-    (text,) = [text for under, language, text in BLOCKS if (under, language) == (head, kind)]
-    return text
+    (found,) = pages.blocks(AGENTS, kind, under=head)
+    return found.text
 
 
 def written(folder: Path, **part: Any) -> Path:
@@ -71,9 +58,9 @@ def events(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line)["event"] for line in lines if line.strip()]
 
 
-@pytest.mark.parametrize("text", PARTS)
-def test_a_part_of_the_page_is_accepted_as_it_stands(tmp_path: Path, text: str) -> None:
-    part: dict[str, Any] = yaml.safe_load(text)
+@pages.each(PARTS)
+def test_a_part_of_the_page_is_accepted_as_it_stands(tmp_path: Path, block: Block) -> None:
+    part: dict[str, Any] = yaml.safe_load(block.text)
     found = load_config(written(tmp_path, **part)).config.model_dump(exclude_unset=True)
     for key, said in part.items():
         assert set(said) <= set(found[key])
@@ -82,15 +69,20 @@ def test_a_part_of_the_page_is_accepted_as_it_stands(tmp_path: Path, text: str) 
 def test_the_page_has_every_kind() -> None:
     named = re.findall(r"^\| `(\w+)` \| a", PAGE.read_text(), re.MULTILINE)
     assert {"openai", "command", "python", "replay"} <= set(named)
-    shown = {kind for text in PARTS for kind in re.findall(r"kind: (\w+)", text)}
+    shown = {kind for part in PARTS for kind in re.findall(r"kind: (\w+)", part.text)}
     assert shown == {"openai", "command", "python"}
 
 
-def test_the_program_of_the_page_proposes_in_a_campaign(tmp_path: Path) -> None:
-    part = next(yaml.safe_load(text) for text in PARTS if "kind: command" in text)
+@pages.whole(pages.blocks(AGENTS, "python"))
+def test_the_program_of_the_page_proposes_in_a_campaign(
+    tmp_path: Path, blocks: tuple[Block, ...]
+) -> None:
+    (program,) = blocks
+    assert program.file == "propose.py"
+    part = next(yaml.safe_load(one.text) for one in PARTS if "kind: command" in one.text)
     folder = written(tmp_path / "c", rounds=4, **part)
-    program = (folder / "propose.py").read_text().splitlines()
-    assert len([line for line in program if line and line[0] != "#"]) == 10
+    lines = (folder / "propose.py").read_text().splitlines()
+    assert len([line for line in lines if line and line[0] != "#"]) == 10
     run = tmp_path / "run"
     done = folders.process("run", folder, "--run-dir", run)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -100,30 +92,37 @@ def test_the_program_of_the_page_proposes_in_a_campaign(tmp_path: Path) -> None:
     assert ended.count("accepted") >= len(ended) / 2
 
 
-def test_the_prompts_of_the_page_are_without_faults() -> None:
-    own, repair = (
-        block("A prompt of your own", "text"),
-        block("When the answer is rejected", "text"),
+@pages.whole(
+    (
+        *pages.blocks(AGENTS, "text", under="A prompt of your own"),
+        *pages.blocks(AGENTS, "text", under="When the answer is rejected"),
     )
-    assert prompt.check_template(own) == []
-    assert template.faults(repair) == []
+)
+def test_the_prompts_of_the_page_are_without_faults(blocks: tuple[Block, ...]) -> None:
+    own, repair = blocks
+    assert prompt.check_template(own.text) == []
+    assert template.faults(repair.text) == []
     table = PAGE.read_text().split("| placeholder |")[1].split("\n\n")[0]
     assert tuple(re.findall(r"^\| `\{(\w+)\}`", table, re.MULTILINE)) == prompt.PLACEHOLDERS
 
 
-def test_the_words_of_the_page_are_those_of_the_campaign() -> None:
+@pages.each(pages.blocks(AGENTS, "text", under="What the agent is told"))
+def test_the_words_of_the_page_are_those_of_the_campaign(block: Block) -> None:
     brief = prompt.brief(load_config(QUICKSTART, [plate()]).config, None)
     ask = Ask(1, 1, (0, 1, 2, 3), batch=4)
-    assert prompt.messages(brief, ask)[1]["content"] == block("What the agent is told", "text")[:-1]
+    assert prompt.messages(brief, ask)[1]["content"] == block.text[:-1]
 
 
-def test_the_correction_of_the_page_is_what_a_run_says(tmp_path: Path) -> None:
+@pages.whole(pages.blocks(AGENTS, "json", "text", under="What a correction says"))
+def test_the_correction_of_the_page_is_what_a_run_says(
+    tmp_path: Path, blocks: tuple[Block, ...]
+) -> None:
+    answer, told = blocks
     folder = shutil.copytree(QUICKSTART, tmp_path / "plate")
     (folder / "told.py").write_text(TOLD)
-    (folder / "first.json").write_text(block("What a correction says", "json"))
+    (folder / "first.json").write_text(answer.text)
     agent = "agent={kind: python, function: 'told:answer', history: none, suggest: false}"
     words = ("--run-dir", tmp_path / "run", "--set", "rounds=1", "--set", agent, "--set", plate())
     done = folders.process("run", folder, *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    said = (folder / "correction.txt").read_text()
-    assert said == block("What a correction says", "text")[:-1]
+    assert (folder / "correction.txt").read_text() == told.text[:-1]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import folders
+import pages
 from campaign.configfile import LoadedConfig, load_config
 from campaign.yamlfile import read_text
 from checks import Status, Suite, Verdict, compile_suite
@@ -24,6 +25,7 @@ from checks.manual import MADE, PARAMS, SAYS, rendered
 from checks.ruletype import RuleType, Scope
 from checks.suite import SuiteError
 from checks.world import BUILT_IN, KEYS
+from pages import Block
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE, HOW_TO = DOCS / "reference" / "rules.md", DOCS / "how-to" / "write-rules.md"
@@ -207,6 +209,14 @@ def test_a_row_says_what_the_rule_says(
     assert (finding.passed, finding.reason) == (passes, code(detail) if detail else "")
 
 
+@pages.each(pages.blocks("docs/how-to/write-rules.md", "json", "python"))
+def test_a_block_of_the_page_is_part_of_an_example_or_a_file_it_needs(block: Block) -> None:
+    """So the tests above and below compare it; a suite is compiled with the page's checks."""
+    said = [one for example in READ[HOW_TO].examples for one in (*example.given, example.said)]
+    files = [text for _, text in READ[HOW_TO].files]
+    assert block.text in files if block.file else json.loads(block.text) in said
+
+
 def test_a_judge_that_cannot_tell_rejects_nothing(made: Mapping[Path, Path]) -> None:
     rows = [row for row in READ[PAGE].rows if row.where == "llm_judge"]
     said = [answered(PAGE, row, made[PAGE]).findings[0].status for row in rows]
@@ -252,11 +262,11 @@ def test_rules_come_from_the_first_place_there_is(made: Mapping[Path, Path]) -> 
     assert ids(**own, expect=inline) == ["given"]
 
 
-def test_the_candidates_of_the_page_can_be_checked(made: Mapping[Path, Path]) -> None:
-    (table,) = (text for _, language, text in pieces(HOW_TO) if language == "csv")
+@pages.each(pages.blocks("docs/how-to/write-rules.md", "csv"))
+def test_the_candidates_of_the_page_can_be_checked(made: Mapping[Path, Path], block: Block) -> None:
     folder = made[HOW_TO]
     loaded(HOW_TO, folder, expect={"suite": "flow"})
-    (folder / "candidates.csv").write_text(table)
+    (folder / "candidates.csv").write_text(block.text)
     said = folders.simgate("check", folder, "--records", folder / "candidates.csv", "--json")
     assert said.exit_code == 0, said.output
     failed = [one["expect"]["failed"] for one in json.loads(said.output)["records"]]
