@@ -147,6 +147,12 @@ class Serve(Model):
         description="The path that answers 200 once the server can be asked.",
     )
     timeout: Seconds = Field(default=600.0, description="How long its start may take.")
+    restarts: int = Field(
+        default=3,
+        ge=0,
+        le=100,
+        description="How often a job starts it again when it ends by itself.",
+    )
 
 
 class OpenAIAgent(Asked, Endpoint):
@@ -168,7 +174,19 @@ class OpenAIAgent(Asked, Endpoint):
     )
 
 
-class CommandAgent(Asked):
+class OwnAgent(Asked):
+    """An agent of the user's own making, of which only its answers are known."""
+
+    tokens_per_call: int | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000_000,
+        description="The most tokens one call can use, its request included; 0 where no model is "
+        "asked. It is reserved before each call, so `budgets.tokens` needs it.",
+    )
+
+
+class CommandAgent(OwnAgent):
     """A program is asked: JSON on its standard input, JSON on its standard output."""
 
     kind: Literal["command"] = Field(description="A program is asked.")
@@ -185,7 +203,7 @@ class CommandAgent(Asked):
     env: Mapping[Variable, Text] = Field(default={}, description="Further environment variables.")
 
 
-class PythonAgent(Asked):
+class PythonAgent(OwnAgent):
     """A Python function is asked, in the driver's own process."""
 
     kind: Literal["python"] = Field(description="A Python function is asked.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from campaign.agentconfig import CommandAgent, JudgeConfig, OpenAIAgent, PythonAgent, ReplayAgent
+from campaign.agentconfig import CommandAgent, JudgeConfig, OpenAIAgent, ReplayAgent
 from campaign.agents.replay import load_recording
 from campaign.config import CampaignConfig
 from campaign.configfile import LoadedConfig
@@ -17,7 +17,7 @@ from campaign.problems import ConfigError, Loc
 from campaign.template import placeholders, render
 from checks.finding import Severity
 from executors.base import CommandWork
-from executors.launch import check_work
+from executors.launch import check_work, script_of, unreadable
 
 _OTHERS = stat.S_IRGRP | stat.S_IROTH
 
@@ -32,6 +32,7 @@ def agent_problems(config: CampaignConfig, folder: Path) -> Iterator[tuple[Loc, 
                 yield from ((("agent", "file"), f"{file}: {one}") for one in error.problems)
         case CommandAgent(command=command, env=env):
             yield from _program(("agent", "command"), command[0], env, folder)
+            yield from _script(("agent", "command", 1), command[:2], folder)
         case OpenAIAgent() as agent:
             yield from _endpoint(("agent",), agent, folder)
             if agent.serve is not None:
@@ -50,11 +51,6 @@ def agent_notes(loaded: LoadedConfig) -> Iterator[str]:
     for name, server in servers.items():
         if isinstance(server, OpenAIAgent | JudgeConfig):
             yield from _key_notes(name, server, loaded.folder)
-    if config.budgets.tokens is not None and isinstance(config.agent, CommandAgent | PythonAgent):
-        yield (
-            "budgets.tokens: nobody knows what a call of this agent may use, so nothing is "
-            "reserved; what it tells is charged after the call, and the last may pass the cap"
-        )
     rules = () if loaded.expect is None or observes(config) else loaded.expect.suite.rules
     for rule in rules:
         if rule.judged and rule.severity is Severity.ERROR:
@@ -73,6 +69,16 @@ def _program(
     program = render(word, {"campaign_dir": str(folder), "python": sys.executable})
     for problem in check_work(CommandWork((program,)), (str(folder),)):
         yield loc, problem.removeprefix("command ")
+
+
+def _script(loc: Loc, words: Sequence[str], folder: Path) -> Iterator[tuple[Loc, str]]:
+    """Whether the script of an interpreter is there."""
+    if any("run_dir" in placeholders(word) for word in words):
+        return
+    fixed = {"campaign_dir": str(folder), "python": sys.executable}
+    script = script_of([render(word, fixed) for word in words])
+    if script is not None and (why := unreadable(folder / script)):
+        yield loc, f"{script!r}: {why}; it is looked for in the campaign folder"
 
 
 def _endpoint(

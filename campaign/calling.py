@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 from campaign.agentconfig import Calls as Settings
-from campaign.agents.base import Agent, AgentError
+from campaign.agents.base import Agent, AgentError, FormatRefusedError, LoadingError
 from campaign.events import Called, CallFailed, Unanswered
 from campaign.ledger import LedgerError
 from campaign.model import Answer, Ask, CampaignFailedError
@@ -73,10 +73,11 @@ class Calling:
             try:
                 answer, seconds = await self._call(ask, called)
             except AgentError as error:
-                waiting = error.loading and time.monotonic() - began < self.loading
+                waited = time.monotonic() - began
+                waiting = isinstance(error, LoadingError) and waited < self.loading
                 delay = self._delay(ask, error, waiting=waiting)
                 # What ends the run is no try that the next job would have less.
-                free = waiting or error.otherwise or not error.retryable
+                free = waiting or isinstance(error, FormatRefusedError) or not error.retryable
                 await self._failed(called, error, free=free, wait=delay)
                 await self._pause(ask, error, delay)
             else:
@@ -88,22 +89,18 @@ class Calling:
 
     async def _call(self, ask: Ask, called: Called) -> tuple[Answer, float]:
         began = time.monotonic()
-        running = asyncio.ensure_future(self.agent.propose(ask))
         try:
-            with self.stop.cancels(running):
-                await asyncio.wait({running})
+            asked = await self.stop.until_cut(self.agent.propose(ask))
         except asyncio.CancelledError:
-            running.cancel()
-            await asyncio.wait({running})
             with contextlib.suppress(LedgerError):  # it may be why the driver is being ended
                 await self._failed(called, AgentError("cancelled with its driver"), free=True)
             raise
-        if running.cancelled():
+        if asked.cancelled():
             why = f"cancelled: {self.stop.reason}"
             await self._failed(called, AgentError(why), free=True)
             raise StoppedError(self.stop.reason)
         try:
-            answer = running.result()
+            answer = asked.result()
         except Rejected as refusal:
             answer = Answer(stage=refusal.check or "producer", reason=refusal.reason)
         return answer, time.monotonic() - began
@@ -133,7 +130,8 @@ class Calling:
         ``waiting`` is for a server that is not up yet.
         """
         failed = self._calls(ask).failed + (not waiting)
-        if error.otherwise or not error.retryable or failed > self.settings.retries:
+        last = not error.retryable or failed > self.settings.retries
+        if last or isinstance(error, FormatRefusedError):
             return 0.0
         doubled = 1 if waiting else 2 ** min(failed - 1, 10)
         return max(error.retry_after, min(_LONGEST, self.settings.backoff * doubled))
@@ -142,11 +140,7 @@ class Calling:
         """Wait before the next call; a stop ends it."""
         if delay > _TOO_LONG:
             raise await self._give_up(ask, f"{error.what}; it asks to wait {delay:.0f} s")
-        requested = asyncio.ensure_future(self.stop.requested.wait())
-        try:
-            await asyncio.wait({requested}, timeout=delay)
-        finally:
-            requested.cancel()
+        await self.stop.pause(delay)
 
     async def _give_up(self, ask: Ask, why: str, stage: str = TRANSPORT) -> NoAnswerError:
         await self.recorder.record(

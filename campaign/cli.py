@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,10 +30,13 @@ from campaign.clibase import (
     print_costs,
     print_json,
 )
+from campaign.helppage import Index
 from campaign.jobcommands import cancel, submit
 from campaign.lookcommands import export, why
+from campaign.outlet import open_outlets, say
 from campaign.reportcommands import replay, report
 from campaign.rulecommands import check, rules
+from campaign.startcommands import init, schema
 from campaign.watchcommand import watch
 
 if TYPE_CHECKING:
@@ -41,14 +45,18 @@ if TYPE_CHECKING:
     from campaign.preflight import Inspection
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Index, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="simgate")
 def main() -> None:
     """Run batches of simulations that an agent proposes and a gate lets pass.
 
-    CONFIG is a campaign's YAML file, or a folder with a campaign.yaml. RUN is the directory of a
-    run. Exit codes: 0 done, 1 failed, 2 bad configuration or usage, 75 stopped (resume it).
+    A campaign is one YAML file and what it names; a run of it is one directory, whose ledger all
+    commands but run, resume, submit and cancel only read. CONFIG is a campaign's YAML file, or a
+    folder with a campaign.yaml. RUN is the directory of a run.
     """
+    open_outlets()
 
 
 @main.command()
@@ -76,8 +84,9 @@ def run(
 ) -> None:
     """Run a campaign here and now, to its end.
 
-    On a terminal a live view shows how it goes; elsewhere every decision is one line. A run that
-    was stopped or killed is gone on with by: simgate resume RUN.
+    On a terminal a live view shows how it goes; elsewhere every decision is one line. Before
+    anything is spent, all is checked that inspect checks. Ctrl-C, SIGTERM or SIGUSR1 stops it
+    with what is done kept, a second one at once; simgate resume RUN goes on.
     """
     from campaign.foresight import head_start
 
@@ -104,7 +113,8 @@ def run(
 def resume(run: Path) -> None:
     """Go on with a run that was stopped, killed or failed.
 
-    Nothing accepted is asked for again, and no finished task is run again.
+    Nothing accepted is asked for again, and no finished task is run again. The config is the one
+    the run began with. A run that is done says so and ends with 0.
     """
     _drive(run.absolute(), None)
 
@@ -114,9 +124,11 @@ def resume(run: Path) -> None:
 @JSON
 @named_errors
 def status(run: Path, as_json: bool) -> None:
-    """Tell how a run stands, from its ledger, and what of it Slurm still holds.
+    """Tell how a run stands, and what of it Slurm still holds.
 
-    Read only, from any machine that sees the files; the run may be running.
+    The result so far, what the gate rejected, how the slots ended and what was spent of which
+    budget, in node-hours, generations, tokens and calls. From the ledger alone, on any machine
+    that sees the files; the run may be going on.
     """
     from campaign.status import load, run_state, status as read_status
 
@@ -143,10 +155,11 @@ def status(run: Path, as_json: bool) -> None:
 @SET
 @named_errors
 def inspect(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
-    """Check everything that can be checked before money is spent, and show the worst-case cost.
+    """Check a campaign, and show what it costs at least and at most.
 
-    Files, modules, functions, executables, caps and, with job, whether each task fits into the
-    job that submit asks Slurm for are looked at; no task is run.
+    Everything is checked that can be before money is spent: files, modules, functions,
+    executables, caps and, with job, whether each task fits into the job that submit asks Slurm
+    for. All problems are named at once. No task is run, no agent asked.
     """
     from campaign.foresight import head_start
 
@@ -168,31 +181,6 @@ def inspect(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
         from campaign.problems import ConfigError
 
         raise ConfigError(found.problems, str(loaded.path))
-
-
-@main.command()
-@named_errors
-def schema() -> None:
-    """Print the JSON Schema of a campaign's YAML file, for editors."""
-    from campaign.reference import json_schema
-
-    print_json(json_schema())
-
-
-@main.command()
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-@named_errors
-def init(directory: Path) -> None:
-    """Write a small commented campaign into DIRECTORY, that runs as it stands."""
-    from campaign.scaffold import ScaffoldError, init as scaffold
-
-    try:
-        written = scaffold(directory)
-    except ScaffoldError as error:
-        fail(str(error), USAGE)
-    for path in written:
-        click.echo(f"wrote {path}")
-    click.echo(f"run it with: simgate run {directory}")
 
 
 def _dry_run(
@@ -247,9 +235,9 @@ def _drive(
         console.print(summary(config, state, directory, how), crop=False)
         epilogue()
     if ending.outcome is JobOutcome.STOPPED and (ahead := state.slurm.ahead):
-        click.echo(f"Slurm job {ahead[-1]} goes on with it.")
+        say(f"Slurm job {ahead[-1]} goes on with it.")
     elif ending.outcome is JobOutcome.STOPPED:
-        click.echo(f"Go on with: simgate resume {directory}")
+        say(f"Go on with: simgate resume {directory}")
     codes = {JobOutcome.DONE: 0, JobOutcome.FAILED: FAILED, JobOutcome.STOPPED: STOPPED}
     sys.exit(codes[ending.outcome])
 
@@ -261,6 +249,7 @@ def _inspection_json(loaded: LoadedConfig, found: Inspection) -> dict[str, Any]:
         "problems": [
             {"path": one.path, "line": one.line, "message": one.message} for one in found.problems
         ],
+        "agent": {"kind": loaded.config.agent.kind, **asdict(found.agent)},
         "notes": list(found.notes),
         "cost": {
             cost.what: {"least": cost.least, "most": cost.most, "cap": cost.cap}
@@ -269,11 +258,19 @@ def _inspection_json(loaded: LoadedConfig, found: Inspection) -> dict[str, Any]:
     }
 
 
+_CAN = {"single_response_v1": "takes corrections", "structured_outputs": "structured outputs"}
+
+
 def _print_inspection(loaded: LoadedConfig, found: Inspection) -> None:
-    click.echo(f"{loaded.config.name}: {loaded.path} can run")
+    config = loaded.config
+    can = [_CAN.get(name, name) for name, there in asdict(found.agent).items() if there]
+    declared = f" ({', '.join(can)})" if can else ""
+    say(f"{config.name}: {loaded.path} can run, with agent {config.agent.kind}{declared}")
     print_costs(found)
 
 
+main.add_command(schema)
+main.add_command(init)
 main.add_command(watch)
 main.add_command(rules)
 main.add_command(check)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from campaign.agentconfig import Calls, OpenAIAgent
+from campaign.agentconfig import Calls
+from campaign.agents.base import Agent
 from campaign.allocationcost import by_allocation, reservations
 from campaign.config import CampaignConfig
 from campaign.configfile import LoadedConfig
@@ -13,6 +14,7 @@ from campaign.gateconfig import iterations, structural_budget
 from campaign.limits import DRAWS, worst_case
 from campaign.model import Ask
 from campaign.problems import ConfigError
+from campaign.template import TemplateError
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +67,22 @@ def _asking_costs(loaded: LoadedConfig, answers: int) -> Iterator[Cost]:
         yield _cost("votes of the judge", 0, most, budgets.judge_calls)
 
 
-def first_call(loaded: LoadedConfig) -> int:
-    """Tokens that the first call of an agent reserves, 0 where none are known beforehand."""
+def declared(loaded: LoadedConfig) -> Agent | None:
+    """The agent, to be looked at and not asked; None for the surrogate, and for a faulty one."""
     config = loaded.config
-    if not isinstance(config.agent, OpenAIAgent):
-        return 0
     from campaign.agents.make import agent_of
     from campaign.render import Place
 
     suite = None if loaded.expect is None else loaded.expect.suite
     try:
-        agent = agent_of(config, Place(loaded.folder, loaded.folder, config.seed), suite)
-    except ConfigError:  # reported for itself
-        return 0
+        return agent_of(config, Place(loaded.folder, loaded.folder, config.seed), suite)
+    except (ConfigError, TemplateError):  # reported for themselves
+        return None
+
+
+def first_call(loaded: LoadedConfig) -> int:
+    """Tokens that the first call of an agent reserves."""
+    agent, config = declared(loaded), loaded.config
     slots = tuple(range(config.batch_size))
     return 0 if agent is None else agent.worst(Ask(1, 1, slots, batch=len(slots)))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from campaign.accounts import Accounts
 from campaign.agentconfig import Calls, OpenAIAgent
@@ -49,6 +50,9 @@ from campaign.tasks import Runs, TaskRunner
 from campaign.telemetry import observing
 from campaign.verify import Verifiers
 from executors import ExecutorError, open_executors
+
+if TYPE_CHECKING:
+    from campaign.agents.serving import ModelServer
 
 
 class RunDirError(Exception):
@@ -146,8 +150,9 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     async with attending(stop, chain, recorder, config.stop_grace) as attention:
         try:
             opening = open_executors(config.executors, run_dir, place.folder, accounts)
-            async with _served(config, place, stop), opening as executors:
-                ending = await _run(assemble(config, place, executors, recorder, stop))
+            async with _served(config, place, stop) as server, opening as executors:
+                parts = (config, place, executors, recorder, stop)
+                ending = await _run(assemble(*parts, server=server))
         except (ExecutorError, CampaignFailedError) as error:
             ending = Ending(JobOutcome.FAILED, str(error))
         except StoppedError:  # before the model's server was up
@@ -163,7 +168,9 @@ async def _job(recorder: Recorder, run_dir: Path) -> Ending:
     return ending
 
 
-def _served(config: CampaignConfig, place: Place, stop: Stop) -> AbstractAsyncContextManager[None]:
+def _served(
+    config: CampaignConfig, place: Place, stop: Stop
+) -> AbstractAsyncContextManager[ModelServer | None]:
     """The model server of the run, if it starts one itself."""
     if not isinstance(config.agent, OpenAIAgent) or config.agent.serve is None:
         return contextlib.nullcontext()
@@ -202,8 +209,12 @@ def assemble(
     recorder: Recorder,
     stop: Stop,
     agent: Agent | None = None,
+    *,
+    server: ModelServer | None = None,
 ) -> Campaign:
     """Put the parts of a driver together, with the configured agent unless one is given.
+
+    ``server`` is the model server that this job started, if it did.
 
     ``ConfigError`` when the agent's file, or a check the rules use, cannot be used any more.
     """
@@ -214,7 +225,7 @@ def assemble(
     layers = Layers(bounds(space), suite)
     fits = None if observes(config) else layers.fits()
     surrogate = SurrogateAgent(space, goal(config.objective), config.seed, fits)
-    asked = agent or agent_of(config, place, suite) or surrogate
+    asked = agent or agent_of(config, place, suite, server) or surrogate
     purse = Purse(config.budgets, recorder)
     calling = None
     if isinstance(config.agent, Calls):

@@ -69,30 +69,44 @@ class Advice:
     hints: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A user's own words: a ``template`` without faults (:mod:`checks.template`).
+
+    ``original``, the ordinary request, and ``response``, the last answer, are put in whole.
+    """
+
+    template: str
+    original: str = ""
+    response: str = ""
+
+
 def correction(
-    space: Space, told: Sequence[Told], pinned: Mapping[int, Point], advice: Advice,
-    template: str | None = None, original: str = "", response: str = "",
-) -> str:  # fmt: skip
+    space: Space,
+    told: Sequence[Told],
+    pinned: Mapping[int, Point],
+    advice: Advice,
+    wording: Wording | None = None,
+) -> str:
     """The one text that says why the candidates of ``told`` were rejected, and what is wanted.
 
-    At most 8 KiB. With a ``template``, which must be without faults (:mod:`checks.template`), its
-    words, filled with the lists in these bounds and with ``original`` and ``response`` whole;
-    after them stands which slots are open and which are not to be touched.
+    At most 8 KiB. With a ``wording`` its words, filled with the lists in these bounds; after them
+    stands which slots are open and which are not to be touched.
     """
     told = sorted(told, key=lambda one: one.slot)
     wire = _Wire(space)
     pieces = [*_open(wire, told, advice), *_accepted(wire, pinned)]
     above = [_QUOTED, f"Accepted, not to be repeated or changed: {numbered(sorted(pinned))}."]
     below = [*_steps(space, told), _wanted([one.slot for one in told])]
-    if template is None:
+    if wording is None:
         above = [_HEAD, *above]
         room = MOST_BYTES - size("\n".join([*above, *below]))
         return "\n".join([*above, *listing(pieces, room), *below])
     words = _filled(
-        template,
+        wording.template,
         {
-            "original_prompt": original,
-            "response_json": f"\n{block(response)}\n",
+            "original_prompt": wording.original,
+            "response_json": f"\n{block(wording.response)}\n",
             "failed_lines": _lines(pieces, Tier.REJECTED, Tier.NOTED),
             "passing_lines": _lines(pieces, Tier.PASSED),
         },

@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from campaign.agents.base import AgentError
-from campaign.agents.judge import FormatRefusedError, JudgeModel
+from campaign.agents.base import AgentError, FormatRefusedError, LoadingError
+from campaign.agents.judge import JudgeModel
 from campaign.agents.wire import Completion
 from campaign.events import VoteAsked, Voted
 from campaign.packing import text
@@ -77,7 +77,8 @@ class LedgerPoll:
                     return await self._call(question, asked)
                 except AgentError as error:
                     failure = error
-                waiting = failure.loading and waited < self.model.client.server.loading
+                patience = self.model.client.server.loading
+                waiting = isinstance(failure, LoadingError) and waited < patience
                 failed += not (waiting or isinstance(failure, FormatRefusedError))
                 if why := self._given_up(failure, failed):
                     return why
@@ -100,19 +101,12 @@ class LedgerPoll:
 
     async def _call(self, question: Question, asked: VoteAsked) -> Vote | str:
         """Make the call and write down what came of it. Raises :class:`AgentError`."""
-        running = asyncio.ensure_future(self.model.ask(question, asked.vote))
-        try:
-            with self.stop.cancels(running):
-                await asyncio.wait({running})
-        except asyncio.CancelledError:
-            running.cancel()
-            await asyncio.wait({running})
-            raise
-        if running.cancelled():
+        call = await self.stop.until_cut(self.model.ask(question, asked.vote))
+        if call.cancelled():
             await self._settle(asked, asked.tokens, f"cancelled: {self.stop.reason}")
             raise StoppedError(self.stop.reason)
         try:
-            completion = running.result()
+            completion = call.result()
         except AgentError as error:
             await self._settle(asked, 0 if error.unspent else asked.tokens, error.what)
             raise
@@ -142,11 +136,7 @@ class LedgerPoll:
             return 0.0
         doubled: float = self.model.client.server.backoff * 2.0 ** min(tries, 10)
         delay = max(failure.retry_after, min(_LONGEST, doubled))
-        requested = asyncio.ensure_future(self.stop.requested.wait())
-        try:
-            await asyncio.wait({requested}, timeout=delay)
-        finally:
-            requested.cancel()
+        await self.stop.pause(delay)
         return delay
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from campaign.agentconfig import OwnAgent
 from campaign.agentpreflight import agent_notes, agent_problems
+from campaign.agents.base import Capabilities
 from campaign.allocationcost import (
     CAP,
     allocation_notes,
@@ -17,14 +19,14 @@ from campaign.allocationcost import (
 )
 from campaign.config import CampaignConfig, CommandTask, MpiTask, PythonAgent, TaskConfig
 from campaign.configfile import LoadedConfig
-from campaign.costs import Cost, allocation_costs, costs_of, first_call
+from campaign.costs import Cost, allocation_costs, costs_of, declared, first_call
 from campaign.gateconfig import merged, policies
 from campaign.limits import worst_case
 from campaign.problems import ConfigError, Loc, Problem
 from campaign.template import RESERVED, TemplateError, placeholders, render, render_file
 from executors.base import CommandWork, MpiWork
 from executors.config import ParslConfig
-from executors.launch import check_work, default_launcher
+from executors.launch import check_work, default_launcher, script_of, unreadable
 from executors.probe import Probe
 
 Placed: TypeAlias = tuple[Loc, TaskConfig]
@@ -38,6 +40,7 @@ class Inspection:
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
     costs: tuple[Cost, ...]
+    agent: Capabilities
 
 
 def inspect(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:
@@ -59,7 +62,9 @@ def weigh(loaded: LoadedConfig, reasons: Mapping[str, str]) -> Inspection:
         *_gate_notes(config),
         *agent_notes(loaded),
     )
-    return Inspection(problems, notes, (*costs, *allocation_costs(config)))
+    agent = declared(loaded)
+    can = Capabilities() if agent is None else agent.capabilities
+    return Inspection(problems, notes, (*costs, *allocation_costs(config)), can)
 
 
 def faults(
@@ -98,6 +103,7 @@ def _task_problems(
 ) -> Iterator[tuple[Loc, str]]:
     if isinstance(task, CommandTask):
         yield from _program_problems((*loc, "command"), task.command[0], folder)
+        yield from _script_problems((*loc, "command"), task, folder)
         names = dict.fromkeys((*config.parameters, *RESERVED), "0")
         for name, source in task.files.items():
             yield from _file_problems((*loc, "files", name), folder / source, names)
@@ -134,6 +140,22 @@ def _program_problems(loc: Loc, word: str, folder: Path) -> Iterator[tuple[Loc, 
         return
     for problem in check_work(CommandWork((program,))):
         yield loc, problem.removeprefix("command ")
+
+
+def _script_problems(loc: Loc, task: CommandTask, folder: Path) -> Iterator[tuple[Loc, str]]:
+    fixed = {"campaign_dir": str(folder), "python": sys.executable}
+    words = task.command[:2]
+    if not fixed.keys() >= {name for word in words for name in placeholders(word)}:
+        return  # depends on the candidate: only a run can tell
+    script = script_of([render(word, fixed) for word in words])
+    if script is None or str(Path(script)) in task.files:
+        return
+    if not Path(script).is_absolute():
+        named = script.removeprefix("./")
+        said = f"{script!r} is relative to a task's own directory; write {{campaign_dir}}/{named}"
+        yield (*loc, 1), said
+    elif why := unreadable(Path(script)):
+        yield (*loc, 1), f"{script!r}: {why}; name a file to run"
 
 
 def _file_problems(loc: Loc, source: Path, names: Mapping[str, str]) -> Iterator[tuple[Loc, str]]:
@@ -208,13 +230,24 @@ _AT_THE_CAP = {
 
 
 def _token_problems(loaded: LoadedConfig) -> Iterator[tuple[Loc, str]]:
-    """A cap below what the first call reserves lets nobody be asked."""
-    cap, one = loaded.config.budgets.tokens, first_call(loaded)
-    if cap is not None and one > cap.limit:
+    """A cap that cannot be kept, or that lets nobody be asked."""
+    cap, agent = loaded.config.budgets.tokens, loaded.config.agent
+    if cap is None:
+        return
+    if isinstance(agent, OwnAgent) and agent.tokens_per_call is None:
+        yield (
+            ("agent", "tokens_per_call"),
+            "not given, so the cap budgets.tokens could not be kept; give the most tokens one "
+            "call of this agent can use (0 where it asks no model)",
+        )
+    elif (one := first_call(loaded)) > cap.limit:
+        own = isinstance(agent, OwnAgent)
+        setting = "agent.tokens_per_call" if own else "agent.max_tokens"
+        parts = "" if own else f" (a token for each byte it is sent, and {setting})"
         yield (
             ("budgets", "tokens"),
-            f"{cap.limit:,} tokens; the first call of the agent reserves {one:,} (a token for each "
-            "byte it is sent, and agent.max_tokens): raise the cap or lower agent.max_tokens",
+            f"{cap.limit:,} tokens; the first call of the agent reserves {one:,}{parts}: "
+            f"raise the cap or lower {setting}",
         )
 
 

@@ -11,7 +11,7 @@ from campaign.agentconfig import OpenAIAgent
 from campaign.agents.base import Agent
 from campaign.agents.prompt import Brief, brief, messages, whole
 from campaign.config import CampaignConfig
-from campaign.feedback import Advice, Told, correction, structural
+from campaign.feedback import Advice, Told, Wording, correction, structural
 from campaign.gateconfig import merged
 from campaign.model import Ask, Correction
 from campaign.ruleplaces import prompt_text
@@ -66,9 +66,7 @@ class Steering:
                 [self._told(slot, places) for slot in slots],
                 ask.accepted,
                 self.advice,
-                way.template,
-                self._original(ask, way),
-                response,
+                self._wording(ask, way, response),
             )
         return way.name, Correction(response, said)
 
@@ -78,11 +76,12 @@ class Steering:
         shape = "" if self.brief is None else self.brief.shape
         return structural(finding.check, finding.reason, len(slots), shape)
 
-    def _original(self, ask: Ask, way: Way) -> str:
-        """The words of the ordinary request, for a template that repeats them."""
-        if way.template is None or self.brief is None:
-            return ""
-        return str(messages(self.brief, whole(ask))[-1]["content"])
+    def _wording(self, ask: Ask, way: Way, response: str) -> Wording | None:
+        """The user's own words, with the ordinary request for a template that repeats it."""
+        if way.template is None:
+            return None
+        original = "" if self.brief is None else messages(self.brief, whole(ask))[-1]["content"]
+        return Wording(way.template, original, response)
 
     def _way(self, slot: Slot) -> Way:
         return self.structural if slot.structural else self.repair

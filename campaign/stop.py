@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+import contextlib
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
 
 from campaign.clock import Clock
 from campaign.model import JobOutcome
+
+_T = TypeVar("_T")
 
 
 class StoppedError(Exception):
@@ -45,6 +48,12 @@ class Stop:
         if self.requested.is_set():
             raise StoppedError(self.reason)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until a stop is requested."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.requested.wait()
+
     def signal(self, name: str, grace: float) -> None:
         """A signal arrived: the first leaves running tasks ``grace`` seconds, the second none."""
         self._signals += 1
@@ -54,7 +63,7 @@ class Stop:
         self.request(f"{name} received")
         asyncio.get_running_loop().call_later(grace, self.cut)
 
-    @contextmanager
+    @contextlib.contextmanager
     def cancels(self, task: asyncio.Task[object]) -> Iterator[None]:
         """While inside, ``task`` is cancelled when the grace of a stop is over."""
         self._running.add(task)
@@ -64,6 +73,21 @@ class Stop:
             yield
         finally:
             self._running.discard(task)
+
+    async def until_cut(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """The task that did ``work``, ended; one that is ``cancelled()`` was cut by the stop.
+
+        When whoever waits for it is cancelled, the work is cancelled too and has ended by then.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            with self.cancels(task):
+                await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        return task
 
     def cut(self) -> None:
         """The grace is over: cancel what runs."""

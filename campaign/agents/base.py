@@ -13,10 +13,8 @@ class AgentError(Exception):
     """There is no answer: what an agent raises in its place.
 
     ``retryable`` says whether another call may bring one. ``status`` and ``request_id`` are the
-    server's where there is one, ``retry_after`` the seconds it asks to wait. ``loading`` is a
-    server that is not up yet, ``otherwise`` says that the next call will ask in another way:
-    neither uses up a retry. ``unspent`` means that nothing was generated for sure. The message
-    never holds what the agent wrote, nor a key.
+    server's where there is one, ``retry_after`` the seconds it asks to wait. ``unspent`` means
+    that nothing was generated for sure. The message never holds what the agent wrote, nor a key.
     """
 
     def __init__(
@@ -27,31 +25,31 @@ class AgentError(Exception):
         status: int = 0,
         request_id: str = "",
         retry_after: float = 0.0,
-        loading: bool = False,
-        otherwise: bool = False,
         unspent: bool = False,
     ) -> None:
         super().__init__(what)
-        self.what, self.retryable, self.status = what, retryable, status
-        self.request_id, self.retry_after = request_id, retry_after
-        self.loading, self.otherwise, self.unspent = loading, otherwise, unspent
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.what, {k: v for k, v in vars(self).items() if k != "what"})
+        self.what, self.retryable, self.unspent = what, retryable, unspent
+        self.status, self.request_id, self.retry_after = status, request_id, retry_after
 
 
-def _again(what: str, facts: dict[str, object]) -> AgentError:
-    error = AgentError(what)
-    vars(error).update(facts)
-    return error
+class LoadingError(AgentError):
+    """The server is not up yet: while it is waited for, a call uses up no retry."""
+
+
+class FormatRefusedError(AgentError):
+    """The server refused the form of a request: the next one asks in a plainer form.
+
+    That is another request rather than the same again, so it uses up no retry.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an agent declares of itself.
+    """What an agent declares of itself; :func:`campaign.costs.declared` has it shown.
 
-    ``single_response_v1``: its answer comes with the one response that controlled it, and it
-    takes a correction. Without it a repair can only ask again.
+    ``single_response_v1``: its answers come with the one response each was read in, and it takes
+    a correction of that; without it a repair can only ask again. ``structured_outputs``: it can
+    be held to a schema. ``seed``: an ask comes with a seed. ``usage``: it can say what it used.
     """
 
     single_response_v1: bool = False

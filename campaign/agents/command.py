@@ -37,7 +37,7 @@ class CommandAgent(Plain):
             "run_dir": str(place.run_dir),
             "python": sys.executable,
         }
-        self._brief = brief
+        self._settings, self._brief = settings, brief
         self._program = Program(
             Terms(
                 argv=tuple(render(word, values) for word in settings.command),
@@ -55,6 +55,10 @@ class CommandAgent(Plain):
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(single_response_v1=True, usage=True)
+
+    def worst(self, ask: Ask) -> int:  # noqa: ARG002
+        """Tokens one call can use at most, as the configuration says."""
+        return self._settings.tokens_per_call or 0
 
     async def propose(self, ask: Ask) -> Answer:
         """One answer of the program. Raises :class:`campaign.agents.base.AgentError`."""

@@ -20,6 +20,7 @@ from campaign.packing import pack, text
 from campaign.space import FloatParameter, Point, Space
 from checks import Rejected
 from checks.finding import Severity, Status
+from executors.values import jsonable
 
 VERSION = 1
 BESIDE = ("usage", "id", "finish_reason")
@@ -82,7 +83,7 @@ def read_value(space: Space, value: object) -> Answer:
         )
     try:
         said = {key: one for key, one in value.items() if key not in BESIDE}
-        response = json.dumps(said, sort_keys=True, allow_nan=False, default=_plain)
+        response = json.dumps(said, sort_keys=True, allow_nan=False, default=jsonable)
         beside = {key: value[key] for key in BESIDE if key in value}
     except (TypeError, ValueError, RecursionError):
         why = "the mapping is no JSON; return finite numbers, text, lists and mappings of them"
@@ -188,12 +189,3 @@ def _word(found: Mapping[str, object], key: str) -> str:
     if not isinstance(word, str) or len(word) > _LONGEST:
         raise Rejected(f"{key}: give text of at most {_LONGEST} characters", check="schema")
     return word
-
-
-def _plain(value: Any) -> object:
-    """What JSON takes in its place: NumPy's numbers and arrays, known by their methods."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "tolist") and hasattr(value, "dtype"):
-        return value.tolist()
-    raise TypeError

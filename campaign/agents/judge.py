@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
-from typing import Any
 
-from campaign.agents.base import AgentError
+from campaign.agents.base import AgentError, FormatRefusedError
 from campaign.agents.chat import ChatClient
+from campaign.agents.formats import FORMATS, REFUSALS, most_tokens, response_format
 from campaign.agents.wire import Completion
 from checks.judge import Question
 
@@ -18,22 +17,6 @@ _SCHEMA = {
     "required": ["passed", "reason"],
     "additionalProperties": False,
 }
-_FORMATS: tuple[dict[str, Any], ...] = (
-    {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "vote", "strict": True, "schema": _SCHEMA},
-        }
-    },
-    {"response_format": {"type": "json_object"}},
-    {},
-)
-_REFUSALS = (400, 422)  # statuses of a server that does not know the format asked for
-_PER_MESSAGE = 32  # tokens that a chat template may put around a message
-
-
-class FormatRefusedError(AgentError):
-    """The server may not take the form of answer it was asked for; the next call asks plainer."""
 
 
 @dataclass(slots=True)
@@ -45,11 +28,9 @@ class JudgeModel:
     _format: int = field(init=False, default=0)
 
     def worst(self, question: Question) -> int:
-        """Tokens that one call can use at most: no text has more of them than bytes."""
-        said = len(question.prompt().encode(errors="surrogatepass")) + _PER_MESSAGE
+        """Tokens that one call can use at most."""
         server = self.client.server
-        around = [_SCHEMA, dict(server.body)]
-        return said + sum(len(json.dumps(one)) for one in around) + server.max_tokens
+        return most_tokens([question.prompt()], _SCHEMA, dict(server.body)) + server.max_tokens
 
     async def ask(self, question: Question, vote: int) -> Completion:
         """Make one call; ``vote`` numbers those of the same question, which differ by their seed.
@@ -58,11 +39,12 @@ class JudgeModel:
         """
         used = self._format
         body = self.client.body([{"role": "user", "content": question.prompt()}])
-        body |= {"model": question.model, "seed": self._seed(question, vote), **_FORMATS[used]}
+        body |= {"model": question.model, "seed": self._seed(question, vote)}
+        body |= response_format(FORMATS[used], "vote", _SCHEMA)
         try:
             return await self.client.complete(body)
         except AgentError as error:
-            if error.status not in _REFUSALS or used + 1 == len(_FORMATS):
+            if error.status not in REFUSALS or used + 1 == len(FORMATS):
                 raise
             self._format = max(self._format, used + 1)
             raise FormatRefusedError(

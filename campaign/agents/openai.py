@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from campaign.agentconfig import OpenAIAgent as Settings
 from campaign.agents import prompt
-from campaign.agents.base import AgentError, Capabilities
+from campaign.agents.base import AgentError, Capabilities, FormatRefusedError
 from campaign.agents.chat import ChatClient
+from campaign.agents.formats import FORMATS, REFUSALS, Format, most_tokens, response_format
 from campaign.agents.reading import read
 from campaign.agents.wire import Completion
 from campaign.grid import decode
@@ -21,15 +21,12 @@ from campaign.space import Point
 from checks import Rejected
 
 if TYPE_CHECKING:
+    from campaign.agents.serving import ModelServer
     from campaign.config import CampaignConfig
     from campaign.render import Place
     from checks.suite import Suite
 
-Format: TypeAlias = Literal["json_schema", "json_object", "none"]
-_FORMATS: tuple[Format, ...] = ("json_schema", "json_object", "none")
-_REFUSALS = (400, 422)  # statuses of a server that does not know the format asked for
 _MOST_DOUBLINGS = 6
-_PER_MESSAGE = 32  # tokens that a chat template may put around a message
 
 
 @dataclass(slots=True)
@@ -44,17 +41,21 @@ class OpenAIAgent:
     brief: prompt.Brief
     seed: int
     client: ChatClient
+    server: ModelServer | None = None
     _formats: tuple[Format, ...] = field(init=False)
     _format: int = field(init=False, default=0)
     _worked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         chosen = self.settings.structured
-        self._formats = _FORMATS if chosen == "auto" else (chosen,)
+        self._formats = FORMATS if chosen == "auto" else (chosen,)
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(single_response_v1=True, structured_outputs=True, seed=True, usage=True)
+        schema = self.settings.structured in ("auto", "json_schema")
+        return Capabilities(
+            single_response_v1=True, structured_outputs=schema, seed=True, usage=True
+        )
 
     @property
     def examples(self) -> tuple[Point, ...]:
@@ -62,24 +63,19 @@ class OpenAIAgent:
         return () if template is None else prompt.examples(template, self.brief.space)
 
     def worst(self, ask: Ask) -> int:
-        """Tokens one call can use at most.
-
-        No tokenizer that works on bytes makes more tokens of a text than it has bytes; the
-        format, and what the configuration adds to the request, may be put before the model too.
-        """
-        said = sum(
-            len(message["content"].encode(errors="surrogatepass")) + _PER_MESSAGE
-            for message in prompt.messages(self.brief, ask)
-        )
-        around = [self._schema(ask), dict(self.settings.body)]
-        return said + sum(len(json.dumps(one)) for one in around) + self._max_tokens(ask)
+        """Tokens one call can use at most."""
+        texts = [message["content"] for message in prompt.messages(self.brief, ask)]
+        read = most_tokens(texts, self._schema(ask), dict(self.settings.body))
+        return read + self._max_tokens(ask)
 
     async def propose(self, ask: Ask) -> Answer:
         """One call. Raises :class:`AgentError` where no answer came of it."""
         body = self.client.body(prompt.messages(self.brief, ask), self._max_tokens(ask))
         body["seed"] = request_seed(self.seed, ask.round, ask.generation)
-        body |= self._response_format(ask)
+        body |= response_format(self._formats[self._format], "proposal", self._schema(ask))
         used = self._format
+        if self.server is not None:
+            await self.server.there()
         try:
             completion = await self.client.complete(body)
         except AgentError as error:
@@ -124,44 +120,40 @@ class OpenAIAgent:
     def _schema(self, ask: Ask) -> dict[str, object]:
         return prompt.schema(self.brief.space, len(ask.slots))
 
-    def _response_format(self, ask: Ask) -> dict[str, object]:
-        match self._formats[self._format]:
-            case "json_schema":
-                schema = {"name": "proposal", "strict": True, "schema": self._schema(ask)}
-                return {"response_format": {"type": "json_schema", "json_schema": schema}}
-            case "json_object":
-                return {"response_format": {"type": "json_object"}}
-            case _:
-                return {}
-
     def _step_down(self, error: AgentError, used: int) -> None:
         """Take the next format where the server may have refused the one of this request.
 
         Raises the error that asks for the further call. Where no format is left it was not the
         format: the next ask begins again with the last one that worked.
         """
-        if error.status not in _REFUSALS:
+        if error.status not in REFUSALS:
             return
         if used + 1 == len(self._formats):
             self._format = self._worked
             return
         self._format = used + 1
-        raise AgentError(
+        raise FormatRefusedError(
             f"{error.what}; asked again without {self._formats[used]}",
             status=error.status,
             request_id=error.request_id,
-            otherwise=True,
             unspent=True,
         ) from None
 
 
 def agent(
-    settings: Settings, config: CampaignConfig, place: Place, suite: Suite | None
+    settings: Settings,
+    config: CampaignConfig,
+    place: Place,
+    suite: Suite | None,
+    server: ModelServer | None = None,
 ) -> OpenAIAgent:
-    """The agent of a campaign; ``ConfigError`` where its words cannot be used any more."""
+    """The agent of a campaign; ``ConfigError`` where its words cannot be used any more.
+
+    ``server`` is the one of this job, if it started one: while that is down nothing is asked.
+    """
     text = None if settings.prompt is None else _words(place.folder / settings.prompt)
     client = ChatClient(settings, place.folder, place.run_dir)
-    return OpenAIAgent(settings, prompt.brief(config, suite, text), place.seed, client)
+    return OpenAIAgent(settings, prompt.brief(config, suite, text), place.seed, client, server)
 
 
 def _words(path: Path) -> str:

@@ -45,6 +45,10 @@ class PythonAgent(Plain):
     def capabilities(self) -> Capabilities:
         return Capabilities(single_response_v1=True, usage=True)
 
+    def worst(self, ask: Ask) -> int:  # noqa: ARG002
+        """Tokens one call can use at most, as the configuration says."""
+        return self._settings.tokens_per_call or 0
+
     async def propose(self, ask: Ask) -> Answer:
         """One answer of the function. Raises :class:`AgentError`."""
         request = as_line(document(self._brief, ask))

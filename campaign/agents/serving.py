@@ -15,14 +15,14 @@ import signal
 import stat
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from campaign.agentconfig import OpenAIAgent, Serve
 from campaign.agents.base import AgentError
 from campaign.agents.chat import ChatClient
 from campaign.model import CampaignFailedError
-from campaign.stop import Stop
+from campaign.stop import Stop, StoppedError
 from campaign.template import render
 from executors import processes
 from executors.lifeline import held
@@ -45,39 +45,102 @@ class ServerError(CampaignFailedError):
 @contextlib.asynccontextmanager
 async def serving(
     agent: OpenAIAgent, folder: Path, run_dir: Path, stop: Stop | None = None, grace: float = GRACE
-) -> AsyncIterator[None]:
+) -> AsyncIterator[ModelServer | None]:
     """Have the agent's server, if it names one to start, for as long as the block lasts.
 
     ``folder`` and ``run_dir`` are absolute. Raises :class:`ServerError` when it ends before it is
     ready, is not ready in time, or when something else answers in its place already, and
-    ``StoppedError`` when the run is told to stop before it is ready.
+    ``StoppedError`` when the run is told to stop before it is ready. One that ends inside the
+    block is started again, as often as the agent's settings have it.
     """
-    stop = stop or Stop()
     if agent.serve is None:
-        yield
+        yield None
         return
-    server = _Server(agent.serve, ChatClient(agent, folder, run_dir), run_dir / LOG)
+    client = ChatClient(agent, folder, run_dir)
+    server = ModelServer(agent.serve, client, run_dir / LOG, stop or Stop(), grace)
+    await server.begin()
+    keeper = asyncio.ensure_future(server.keep())
     try:
-        await server.make_way()
-        process = await server.start()
-    except (AgentError, OSError, ValueError) as error:
-        raise ServerError(f"server: cannot be started: {error}") from None
-    watch = asyncio.ensure_future(process.wait())
-    try:
-        await server.until_ready(watch, stop)
-        watch.add_done_callback(server.tell_end)
-        yield
+        yield server
     finally:
-        watch.remove_done_callback(server.tell_end)
-        await _end(process, watch, grace)
+        keeper.cancel()
+        await asyncio.wait({keeper})
+        await server.end()
 
 
 @dataclass(slots=True)
-class _Server:
+class ModelServer:
+    """The process of a job's model server."""
+
     serve: Serve
     client: ChatClient
     log: Path
-    _begins: int = 0  # where this job's part of the log does, in bytes
+    stop: Stop
+    grace: float
+    _process: asyncio.subprocess.Process | None = None
+    _ended: asyncio.Future[int] | None = None
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _begins: int = 0  # where this start's part of the log does, in bytes
+
+    async def there(self) -> None:
+        """Wait while it is being started again; where that failed, the call itself will say so."""
+        await self._settled.wait()
+
+    async def begin(self) -> None:
+        """Start it and wait until it is ready; nothing of it is left where that fails."""
+        try:
+            await self.make_way()
+            self._process = await self.start()
+        except (AgentError, OSError, ValueError) as error:
+            raise ServerError(f"server: cannot be started: {error}") from None
+        self._ended = asyncio.ensure_future(self._process.wait())
+        try:
+            await self.until_ready(self._ended)
+        except BaseException:
+            await self.end()
+            raise
+        self._settled.set()
+
+    async def keep(self) -> None:
+        """Start it again whenever it ends, until that was done too often."""
+        try:
+            for number in range(1, self.serve.restarts + 1):
+                await self._until_ended(f"it is started again ({number} of {self.serve.restarts})")
+                try:
+                    await self.begin()
+                except ServerError as error:
+                    _log.warning("the agent's %s", error)
+                except StoppedError:
+                    return
+            await self._until_ended("it is not started again")
+        finally:
+            self._settled.set()
+
+    async def _until_ended(self, then: str) -> None:
+        """Wait for its end while it is needed, and say so, since no call can."""
+        process, ended = self._process, self._ended
+        assert process is not None
+        assert ended is not None
+        if self._settled.is_set():
+            await asyncio.wait({ended})
+            self._settled.clear()
+            processes.kill_group(process.pid)
+            how = _how(ended.result())
+            _log.warning("the agent's server: %s; %s; see %s", how, then, self.log)
+
+    async def end(self) -> None:
+        """Ask everything below the lifeline to end; it ends what is left after the grace."""
+        process, ended = self._process, self._ended
+        if process is None or ended is None:
+            return
+        try:
+            if not ended.done() and processes.signal_descendants(process.pid, signal.SIGTERM):
+                await asyncio.wait({ended}, timeout=self.grace)
+        finally:
+            if not ended.done():
+                process.terminate()
+                await asyncio.wait({ended}, timeout=_LEAVING)
+            processes.kill_group(process.pid)  # the lifeline itself may have been killed
 
     async def make_way(self) -> None:
         """Nothing answers, and no socket lies, where the server is to listen.
@@ -121,30 +184,27 @@ class _Server:
         finally:
             os.close(log)
 
-    async def until_ready(self, watch: asyncio.Future[int], stop: Stop) -> None:
+    async def until_ready(self, ended: asyncio.Future[int]) -> None:
         """Look again and again; raises :class:`ServerError` once there is no hope."""
         loop = asyncio.get_running_loop()
         deadline, status = loop.time() + self.serve.timeout, 0
         while status != 200:
-            stop.check()
-            if watch.done():
-                raise ServerError(f"server: {_how(watch.result())} before it was ready{self._end}")
+            self.stop.check()
+            if ended.done():
+                raise ServerError(
+                    f"server: {_how(ended.result())} before it was ready{self._last_words}"
+                )
             if loop.time() > deadline:
                 said = f"answers {status}" if status else "does not answer"
                 raise ServerError(
                     f"server: {self.serve.ready} {said} after {self.serve.timeout:g} s; see "
-                    f"`serve.timeout` and `serve.ready`{self._end}"
+                    f"`serve.timeout` and `serve.ready`{self._last_words}"
                 )
-            await asyncio.wait({watch}, timeout=_LOOK)
+            await asyncio.wait({ended}, timeout=_LOOK)
             status = await self.client.status(self.serve.ready)
 
-    def tell_end(self, watch: asyncio.Future[int]) -> None:
-        """It ended while it was needed: the calls that find nobody say so too."""
-        if not watch.cancelled():
-            _log.warning("the agent's server: %s; see %s", _how(watch.result()), self.log)
-
     @property
-    def _end(self) -> str:
+    def _last_words(self) -> str:
         """The last words of its log on one line, without the key."""
         with contextlib.suppress(OSError), self.log.open("rb") as log:
             log.seek(max(self._begins, log.seek(0, os.SEEK_END) - _TAIL))
@@ -153,20 +213,6 @@ class _Server:
             if last := [line[:200] for line in lines if line][-_LINES:]:
                 return f"; {LOG} ends: {' | '.join(last)}"
         return f"; {LOG} is empty"
-
-
-async def _end(
-    process: asyncio.subprocess.Process, watch: asyncio.Future[int], grace: float
-) -> None:
-    """Ask everything below the lifeline to end; the lifeline ends what is left after ``grace``."""
-    try:
-        if not watch.done() and processes.signal_descendants(process.pid, signal.SIGTERM):
-            await asyncio.wait({watch}, timeout=grace)
-    finally:
-        if not watch.done():
-            process.terminate()
-            await asyncio.wait({watch}, timeout=_LEAVING)
-        processes.kill_group(process.pid)  # the lifeline itself may have been killed
 
 
 def _how(code: int) -> str:

@@ -11,7 +11,7 @@ from campaign.agents.base import Plain
 from campaign.grid import decode, encode, wired
 from campaign.model import Answer, Ask, Rejection
 from campaign.space import Point, Space
-from campaign.trial import Fits, Goal, Trial
+from campaign.trial import Fits, Goal, Room, Trial
 from checks.finding import Layer, Status
 from checks.world import BUILT_IN
 
@@ -46,11 +46,13 @@ class SurrogateAgent(Plain):
             wired(self.space),
             self.goal,
             [Trial(self._wired(one.point), one.value) for one in (*ask.trials, *failed)],
-            pending=[self._wired(point) for point in ask.pinned],
-            exclude=[self._wired(_point(one)) for one in refused],
+            Room(
+                pending=[self._wired(point) for point in ask.pinned],
+                exclude=[self._wired(_point(one)) for one in refused],
+                fits=None if self.fits is None else self._fits,
+            ),
             count=len(ask.slots),
             seed=self.seed,
-            fits=None if self.fits is None else self._fits,
         )
         return tuple(decode(self.space, point) for point in points)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from campaign.agents.base import AgentError
+from campaign.agents.base import AgentError, LoadingError
 from campaign.model import Spent
 
 _WORD = re.compile(r"[\x21-\x7e]+", re.ASCII)
@@ -112,7 +112,7 @@ def refused(reply: Reply, where: str, *, secret: str = "") -> AgentError:
     status, said = reply.status, _Said(reply, secret)
     if status == 503 and said.loads:
         what = f"{where}: HTTP 503{said.kind}; the model is still loading"
-        return said.error(what, loading=True, unspent=True)
+        return said.error(what, kind=LoadingError, unspent=True)
     if 300 <= status < 400:
         fix = "the server sends elsewhere; give the address it names, see `url`"
     elif status < 300:
@@ -169,16 +169,20 @@ class _Said:
         return isinstance(text, str) and "loading" in text.lower()
 
     def error(
-        self, what: str, *, retryable: bool = True, loading: bool = False, unspent: bool = False
+        self,
+        what: str,
+        *,
+        kind: type[AgentError] = AgentError,
+        retryable: bool = True,
+        unspent: bool = False,
     ) -> AgentError:
         headers = self._reply.headers
-        return AgentError(
+        return kind(
             what,
             retryable=retryable,
             status=self._reply.status,
             request_id=_word(headers.get("x-request-id"), self._secret),
             retry_after=retry_after(headers.get("retry-after", "").strip(), time.time()),
-            loading=loading,
             unspent=unspent,
         )
 

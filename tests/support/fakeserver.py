@@ -30,7 +30,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeAlias
 
 _HEAD = 64 * 1024  # bytes of a request's head, at most
@@ -147,12 +146,7 @@ class FakeServer:
         self._begin(self._accept)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.die()
         with self._lock:
             threads = list(self._threads)
@@ -375,6 +369,11 @@ def dies() -> Behaviour:
     return lambda exchange: exchange.server.die()
 
 
+def crashes() -> Behaviour:
+    """The process of the server ends at once, in the middle of an answer."""
+    return lambda _: os.kill(os.getpid(), signal.SIGKILL)
+
+
 def healthy() -> Behaviour:
     return canned('{"status":"ok"}')
 
@@ -431,6 +430,7 @@ def main() -> None:
     parser.add_argument("--loading", type=int, default=0)
     parser.add_argument("--stubborn", action="store_true")
     parser.add_argument("--fails", default="")
+    parser.add_argument("--crash-once", type=Path, help="unless this is there")
     options = parser.parse_args()
     if options.fails:
         print(options.fails, flush=True)
@@ -438,9 +438,12 @@ def main() -> None:
     if options.stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     print(f"serving as process {os.getpid()}", flush=True)
-    good = answers(lambda _: options.candidates)
+    script = [good := answers(lambda _: options.candidates)]
+    if options.crash_once is not None and not options.crash_once.exists():
+        options.crash_once.touch()
+        script = [good, crashes()]
     looks = [*[loading()] * options.loading, healthy()]
-    with FakeServer(good, socket=options.socket, gets=looks):
+    with FakeServer(*script, socket=options.socket, gets=looks):
         signal.pause()
 
 

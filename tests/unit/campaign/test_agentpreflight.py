@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from campaign.agents.base import Capabilities
 from campaign.configfile import load_config
 from campaign.preflight import Inspection, inspect
 from folders import folder
 
-COMMAND: dict[str, Any] = {"kind": "command", "command": ["{python}", "propose.py"]}
+COMMAND: dict[str, Any] = {"kind": "command", "command": ["{python}", "model.py"]}
 PYTHON: dict[str, Any] = {"kind": "python", "function": "model:bowl"}
 OPENAI: dict[str, Any] = {"kind": "openai", "model": "small", "url": "http://127.0.0.1:1/v1"}
 JUDGE: dict[str, Any] = {"model": "large", "url": "http://127.0.0.1:1/v1"}
@@ -49,6 +50,15 @@ def test_a_program_is_looked_for_where_it_would_be_started(tmp_path: Path) -> No
     (tmp_path / "propose").chmod(0o755)
     for word in ("./propose", "{campaign_dir}/propose"):
         assert said(tmp_path, COMMAND | {"command": [word]}) == []
+
+
+def test_the_script_of_an_interpreter_is_looked_for_too(tmp_path: Path) -> None:
+    for word in ("prpose.py", "{campaign_dir}/prpose.py"):
+        agent = COMMAND | {"command": ["{python}", word]}
+        ((path, message),) = said(tmp_path, agent)
+        assert path == "agent.command[1]"
+        assert message.endswith("does not exist; it is looked for in the campaign folder")
+    assert said(tmp_path, COMMAND | {"command": ["{python}", "{run_dir}/made.py"]}) == []
 
 
 def test_a_program_that_only_a_run_can_find_is_left_to_it(tmp_path: Path) -> None:
@@ -146,9 +156,29 @@ def test_a_cap_on_tokens_that_lets_nobody_be_asked_is_refused(tmp_path: Path) ->
     assert message.endswith("raise the cap or lower agent.max_tokens")
 
 
-def test_a_cap_on_tokens_that_cannot_be_reserved_is_noted(tmp_path: Path) -> None:
-    (note,) = look(tmp_path, PYTHON, budgets={"tokens": 500}).notes
-    assert note.startswith("budgets.tokens: nobody knows what a call of this agent may use")
+def test_a_cap_on_tokens_needs_to_know_what_a_call_of_an_own_agent_can_use(tmp_path: Path) -> None:
+    ((path, message),) = said(tmp_path, PYTHON, budgets={"tokens": 500})
+    assert path == "agent.tokens_per_call"
+    assert message == (
+        "not given, so the cap budgets.tokens could not be kept; give the most tokens one call of "
+        "this agent can use (0 where it asks no model)"
+    )
+    for most in (0, 500):
+        assert said(tmp_path, PYTHON | {"tokens_per_call": most}, budgets={"tokens": 500}) == []
+    ((path, message),) = said(tmp_path, PYTHON | {"tokens_per_call": 501}, budgets={"tokens": 500})
+    assert path == "budgets.tokens"
+    assert message == (
+        "500 tokens; the first call of the agent reserves 501: raise the cap or lower "
+        "agent.tokens_per_call"
+    )
+
+
+def test_what_the_agent_declares_is_part_of_the_inspection(tmp_path: Path) -> None:
+    assert look(tmp_path, OPENAI).agent == Capabilities(True, True, True, True)
+    plain = look(tmp_path, OPENAI | {"structured": "none"}).agent
+    assert plain == Capabilities(single_response_v1=True, seed=True, usage=True)
+    assert look(tmp_path, PYTHON).agent == Capabilities(single_response_v1=True, usage=True)
+    assert look(tmp_path, {"kind": "surrogate"}).agent == Capabilities()
 
 
 def test_the_bill_has_calls_tokens_and_votes(tmp_path: Path) -> None:

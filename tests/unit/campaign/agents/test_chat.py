@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from campaign.agentconfig import JudgeConfig
-from campaign.agents.base import AgentError
+from campaign.agents.base import AgentError, LoadingError
 from campaign.agents.chat import ChatClient, url_problems
 from campaign.agents.wire import Completion, Reply, completion, refused, retry_after
 from campaign.model import Spent
@@ -168,7 +168,7 @@ def test_what_is_no_answer_may_be_asked_for_again_and_may_have_cost_tokens(
 ) -> None:
     behaviour, said = NO_ANSWER[name]
     error = failure(tmp_path, behaviour)
-    assert (error.retryable, error.unspent, error.loading) == (True, False, False)
+    assert (type(error), error.retryable, error.unspent) == (AgentError, True, False)
     with pytest.raises(AgentError, match=said):
         raise error
 
@@ -247,13 +247,13 @@ def test_a_status_says_whether_to_ask_again_and_whether_tokens_were_spent(
 ) -> None:
     error = failure(tmp_path, fails(status, "some_error", headers={"location": "/elsewhere"}))
     assert (error.status, error.request_id) == (status, "req-failed")
-    assert (error.retryable, error.unspent, error.loading) == (retryable, unspent, False)
+    assert (type(error), error.retryable, error.unspent) == (AgentError, retryable, unspent)
     assert f"HTTP {status} (some_error); " in error.what
 
 
 def test_a_server_that_loads_its_model_is_told_from_one_that_is_busy(tmp_path: Path) -> None:
     error = failure(tmp_path, loading())
-    assert (error.loading, error.retryable, error.unspent) == (True, True, True)
+    assert (type(error), error.retryable, error.unspent) == (LoadingError, True, True)
     assert error.what.endswith("HTTP 503 (unavailable_error); the model is still loading")
 
 
@@ -291,7 +291,7 @@ FAILURES = {
 def test_every_recorded_failure_of_a_real_server_is_no_answer(tmp_path: Path, name: str) -> None:
     error = failure(tmp_path, recorded(ANSWERS / name))
     assert error.status == FAILURES[name]["status"]
-    assert error.loading == error.retryable == (error.status == 503)
+    assert isinstance(error, LoadingError) == error.retryable == (error.status == 503)
     assert error.unspent
 
 

@@ -199,20 +199,73 @@ def test_a_server_that_does_not_end_when_asked_is_killed(place: Path) -> None:
     wait_until_gone(pid_of(place))
 
 
-def test_a_server_that_ends_while_it_is_needed_is_said_so(
+def killed(
+    agent: OpenAIAgent, place: Path, caplog: pytest.LogCaptureFixture, times: int = 1
+) -> list[int]:
+    """The status of the server after each time it was killed, once a call may be made again."""
+
+    async def job() -> list[int]:
+        found = []
+        async with serving(agent, place, place) as server:
+            assert server is not None
+            client = ChatClient(agent, place, place)
+            for number in range(1, times + 1):
+                os.kill(pid_of(place), signal.SIGKILL)
+                while caplog.text.count("ended by signal 9") < number:
+                    await client.status("/health")
+                await server.there()
+                found.append(await client.status("/health"))
+        return found
+
+    return asyncio.run(asyncio.wait_for(job(), 60))
+
+
+def test_a_server_that_ends_while_it_is_needed_is_started_again_so_often_and_no_more(
     place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    agent = served()
+    assert killed(served(serve={"restarts": 2}), place, caplog, 3) == [200, 200, 0]
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        f"the agent's server: ended by signal 9; {then}; see {place / LOG}"
+        for then in (
+            "it is started again (1 of 2)",
+            "it is started again (2 of 2)",
+            "it is not started again",
+        )
+    ]
+    assert not psutil.Process().children(recursive=True)
+
+
+def test_a_server_that_does_not_come_up_again_is_tried_and_given_up(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    once = 'if [ -e been ]; then echo broken; exit 3; fi; touch been; exec "$@"'
+    program = ["sh", "-c", once, "sh", "{python}", str(PROGRAM), "--socket", "{run_dir}/s"]
+    assert killed(served(command=program, serve={"restarts": 2}), place, caplog) == [0]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the agent's server: ended by signal 9; it is started again (1 of 2); see {place / LOG}",
+        *["the agent's server: ended with exit code 3 before it was ready; server.log ends: broken"]
+        * 2,
+    ]
+
+
+def test_a_stop_ends_the_wait_for_a_server_that_is_started_again(place: Path) -> None:
+    once = '[ -e been ] && exec sleep 600; touch been; exec "$@"'
+    program = ["sh", "-c", once, "sh", "{python}", str(PROGRAM), "--socket", "{run_dir}/s"]
+    agent = served(command=program, serve={"restarts": 1, "timeout": "600s"})
 
     async def job() -> None:
-        async with serving(agent, place, place):
+        stop = Stop()
+        async with serving(agent, place, place, stop, 0.2) as server:
+            assert server is not None
             os.kill(pid_of(place), signal.SIGKILL)
-            client = ChatClient(agent, place, place)
-            while "ended by signal 9" not in caplog.text:
-                await client.status("/health")
+            asyncio.get_running_loop().call_later(0.3, stop.request, "SIGTERM received")
+            while not stop.requested.is_set():
+                await asyncio.sleep(0)
+            await server.there()
 
     asyncio.run(asyncio.wait_for(job(), 60))
-    assert str(place / LOG) in caplog.text
+    assert not psutil.Process().children(recursive=True)
 
 
 def test_a_job_that_is_cancelled_takes_the_server_along(place: Path) -> None:
