@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import yaml
 from pydantic import ValidationError
 
 from campaign.config import CampaignConfig
@@ -15,7 +14,7 @@ from campaign.crossing import Found, crossing
 from campaign.expectations import resolve
 from campaign.overrides import override
 from campaign.problems import ConfigError, Loc, Problem, dotted, observed
-from campaign.yamlfile import FILE_NAME, MAX_BYTES, Document, plain_scalar, read_bytes
+from campaign.yamlfile import FILE_NAME, MAX_BYTES, Document, read_bytes
 from executors.base import Json
 
 if TYPE_CHECKING:
@@ -79,24 +78,6 @@ def config_from_mapping(data: Json, source: str = "") -> CampaignConfig:
         return _validate(Document(data))
     except ConfigError as error:
         raise ConfigError(error.problems, source) from None
-
-
-def config_text(config: CampaignConfig) -> str:
-    """The whole configuration, defaults included, as YAML that loads to an equal one."""
-    plain = config.model_dump(mode="json")
-    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes what our own reader would take for something else than text."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    odd = not isinstance(plain_scalar(text), str) or not text.replace("\n", "").isprintable()
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if odd else None)
-
-
-_Dumper.add_representer(str, _represent_text)
 
 
 def _read(path: Path) -> tuple[Path, bytes]:

@@ -52,7 +52,7 @@ class Model(BaseModel):
         strict=True,
         allow_inf_nan=False,
         serialize_by_alias=True,
-        defer_build=True,
+        defer_build=True,  # the campaign's own schema holds it; building it twice costs start-up
     )
 
 

@@ -12,8 +12,11 @@ from campaign.allocationevents import (
     AllocationQueued,
 )
 from campaign.fields import duration_text
+from campaign.listing import runs
 from campaign.model import SIMULATION, Disposition
 from campaign.state import CampaignState
+from checks.finding import Severity, Status
+from executors.base import TaskStatus
 
 _WORDS = {
     Disposition.ACCEPTED: "accepted",
@@ -23,7 +26,7 @@ _WORDS = {
     Disposition.TOMBSTONE: "TOMBSTONE, nothing runs",
 }
 
-_WORD = {
+_SOURCES = {
     "slurm": "Slurm",
     "sacct": "Slurm's accounting",
     "clock": "our clock",
@@ -31,6 +34,7 @@ _WORD = {
 }
 
 _CLIP = 300  # characters of a reason that are shown
+_SINGLY = 32  # slots, or runs of them, that are named
 
 
 def line(event: events.Event, state: CampaignState) -> str:
@@ -38,6 +42,37 @@ def line(event: events.Event, state: CampaignState) -> str:
 
     ``state`` has the event in it already.
     """
+    match event:
+        case events.Asked():
+            asked = f"r{event.round} g{event.generation} asks for {len(event.slots)} candidates"
+            return f"{asked}: {_slots(event.slots)}"
+        case events.Answered():
+            return _answered(event, state)
+        case events.CallFailed():
+            return _call_failed(event)
+        case events.Unanswered():
+            where = f"r{event.round} g{event.generation}"
+            return f"{where} NO ANSWER, the round asks no more: {plain(event.reason)}"
+        case events.Filled():
+            again = f", draw {event.draw}" if event.draw > 1 else ""
+            return f"r{event.round} the surrogate fills {_slots(event.slots)}{again}"
+        case events.Judged():
+            return "\n".join(_rejections(event))
+        case events.TaskEnded():
+            return _task(event, state)
+        case events.SlotEnded():
+            return _slot(event)
+        case events.Reverified():
+            return _reverified(event)
+        case events.RoundEnded():
+            spent = state.usage.counter("node_hours").spent
+            return f"r{event.round} ended, {spent:.4g} node-hours spent"
+        case _:
+            return _of_jobs(event, state)
+
+
+def _of_jobs(event: events.Event, state: CampaignState) -> str:
+    """The lines about the driver's jobs and its pilot jobs."""
     match event:
         case events.JobStarted():
             slurm = f", Slurm job {event.slurm}" if event.slurm else ""
@@ -55,36 +90,11 @@ def line(event: events.Event, state: CampaignState) -> str:
             )
         case events.JobEnded():
             return f"job {event.job} {event.outcome}: {plain(event.reason)}"
-        case events.Asked():
-            asked = f"r{event.round} g{event.generation} asks for {len(event.slots)} candidates"
-            return f"{asked}: {_slots(event.slots)}"
-        case events.Answered() if event.stage:
-            where = f"r{event.round} g{event.generation}"
-            return f"{where} answer rejected at {event.stage}: {plain(event.reason)}"
-        case events.CallFailed():
-            return _call_failed(event)
-        case events.Unanswered():
-            where = f"r{event.round} g{event.generation}"
-            return f"{where} NO ANSWER, the round asks no more: {plain(event.reason)}"
-        case events.Filled():
-            again = f", draw {event.draw}" if event.draw > 1 else ""
-            return f"r{event.round} the surrogate fills {_slots(event.slots)}{again}"
-        case events.Judged():
-            return "\n".join(_rejections(event))
-        case events.TaskEnded():
-            return _task(event, state)
-        case events.SlotEnded():
-            return _slot(event)
-        case events.Reverified():
-            return _reverified(event)
         case AllocationQueued() | AllocationBegan():
             return _pilot(event, state)
         case AllocationEnded() if event.job:
-            took = f"{event.spent:.4g} node-hours, by {_WORD[event.source]}"
+            took = f"{event.spent:.4g} node-hours, by {_SOURCES[event.source]}"
             return f"Slurm job {event.job} is over: {took}"
-        case events.RoundEnded():
-            spent = state.usage.counter("node_hours").spent
-            return f"r{event.round} ended, {spent:.4g} node-hours spent"
         case _:
             return ""
 
@@ -107,14 +117,19 @@ def plain(reason: str) -> str:
 
 
 def _slots(slots: Sequence[int]) -> str:
-    return " ".join(f"s{slot}" for slot in slots)
+    """Each by itself, as it is searched for; of many, runs by their ends."""
+    if len(slots) <= _SINGLY:
+        return " ".join(f"s{slot}" for slot in slots)
+    ends = [f"s{run[0]}" if len(run) == 1 else f"s{run[0]}-s{run[-1]}" for run in runs(slots)]
+    shown = " ".join(ends[:_SINGLY])
+    return f"{shown} and more" if len(ends) > _SINGLY else shown
 
 
 def _rejections(event: events.Judged) -> Iterator[str]:
     for verdict in event.verdicts:
         where = f"r{event.round} s{verdict.slot}"
         for finding in verdict.findings:
-            if finding.status == "reject":
+            if finding.status == Status.REJECT:
                 yield f"{where} rejected by {finding.check}: {plain(finding.reason)}"
         for outcome in verdict.expect.get("outcomes", ()):
             if not outcome["passed"] and not outcome["skipped"]:
@@ -126,9 +141,18 @@ def _word(outcome: Mapping[str, str], observed: bool, error: bool) -> str:
     """What a rule that did not pass has done."""
     if error:
         return "NOT CHECKED by"
-    if outcome["severity"] != "error":
+    if outcome["severity"] != Severity.ERROR:
         return f"{outcome['severity']} by"
     return "observed by" if observed else "rejected by"
+
+
+def _answered(event: events.Answered, state: CampaignState) -> str:
+    """Only an answer that is rejected as a whole; of others every candidate is told."""
+    stage, reason = event.stage, event.reason
+    if not stage:
+        stage, reason = state.round(event.round).refused(event.generation)
+    where = f"r{event.round} g{event.generation}"
+    return f"{where} answer rejected at {stage}: {plain(reason)}" if stage else ""
 
 
 def _call_failed(event: events.CallFailed) -> str:
@@ -154,9 +178,9 @@ def _task(event: events.TaskEnded, state: CampaignState) -> str:
     tries = state.tasks[event.task, event.candidate]
     where = f"r{tries.round} s{tries.slot}"
     took = f"({event.seconds:.1f} s{', adopted' if event.adopted else ''})"
-    if event.status == "cancelled":
+    if event.status == TaskStatus.CANCELLED:
         return f"{where} {event.task} cut off: {plain(event.reason)} {took}"
-    if event.status != "done":
+    if event.status != TaskStatus.DONE:
         return f"{where} {event.task} FAILED, {event.status}: {plain(event.reason)} {took}"
     if event.task == SIMULATION:
         shown = {k: v for k, v in event.value.items() if isinstance(v, (int, float))}

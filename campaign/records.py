@@ -16,7 +16,6 @@ from campaign.problems import ConfigError, Problem, observed
 from campaign.yamlfile import plain_scalar
 
 Format: TypeAlias = Literal["json", "jsonl", "csv"]
-FORMATS: tuple[Format, ...] = ("json", "jsonl", "csv")
 
 _BY_SUFFIX: Mapping[str, Format] = {
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from campaign import events
+from checks.domain import too_many_or_few
+from checks.finding import Status
 
 
 @dataclass(slots=True)
@@ -30,3 +32,13 @@ class RoundState:
     slots: dict[int, events.SlotEnded] = field(default_factory=dict)
     reverified: dict[int, events.Reverified] = field(default_factory=dict)
     ended: bool = False
+
+    def refused(self, generation: int) -> tuple[str, str]:
+        """The stage an answer as a whole was rejected at, and why; empty where none was."""
+        asked, answer = self.asked.get(generation), self.answers.get(generation)
+        if asked is None or answer is None:
+            return "", ""
+        if answer.stage:
+            return answer.stage, answer.reason
+        count = too_many_or_few(len(asked.slots), len(answer.candidates))
+        return (count.check, count.reason) if count.status is Status.REJECT else ("", "")

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
+
+from campaign.fields import Model
 
 Value: TypeAlias = float | int | str | bool
 Point: TypeAlias = Mapping[str, Value]
@@ -18,6 +20,7 @@ Point: TypeAlias = Mapping[str, Value]
 
 _EXACT = 2**53  # whole numbers up to here are floats without loss
 _MOST_STEPS = 10**12  # up to here a value tells its number of steps whatever was rounded
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _scalar(value: object) -> object:
@@ -34,15 +37,7 @@ def _scalar(value: object) -> object:
 Choice: TypeAlias = Annotated[Value, BeforeValidator(_scalar)]
 
 
-class _Parameter(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        defer_build=True,  # the campaign's own schema holds it; building it twice costs start-up
-    )
-
+class _Parameter(Model):
     unit: str = Field(default="", description="Unit of the value; shown to the agent.")
     description: str = Field(default="", description="What the parameter is; shown to the agent.")
     expectations: Annotated[tuple[JsonValue, ...], Field(strict=False)] | None = Field(
@@ -125,8 +120,7 @@ def content_hash(point: Point) -> str:
     plain = {
         name: value + 0 if isinstance(value, float) else value for name, value in point.items()
     }
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_CANONICAL.encode(plain).encode()).hexdigest()[:16]
 
 
 def grid_ends(low: float, high: float, step: float) -> tuple[int, int]:

@@ -6,7 +6,7 @@ Nothing here is stored beside the events it follows from: ``fold(read(directory)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
@@ -27,6 +27,7 @@ from campaign.roundstate import Calls, RoundState
 from campaign.slurmjobs import SlurmJobs
 from campaign.space import Point, content_hash
 from campaign.votes import Votes
+from executors.base import TaskStatus
 
 
 @dataclass(slots=True)
@@ -47,6 +48,11 @@ class TaskState:
     def rejects(self) -> bool:
         """Whether it is a verifier that rejected the candidate."""
         return rejects(self.last)
+
+    @property
+    def spent(self) -> float:
+        """The node-hours of all tries that have ended."""
+        return sum([one.spent for one in self.ended])
 
     @property
     def last(self) -> events.TaskEnded | None:
@@ -83,7 +89,8 @@ class CampaignState:
 
     def apply(self, entry: Entry) -> None:
         self.changed_at = entry.t
-        _handler(type(entry.event))(self, entry.event)
+        handler = _handlers.get(type(entry.event)) or _handlers[object]
+        handler(self, entry.event)
 
     def round(self, number: int) -> RoundState:
         return self.rounds.setdefault(number, RoundState())
@@ -220,7 +227,10 @@ class CampaignState:
 
     @_apply.register
     def _(self, event: events.TaskStarted) -> None:
-        task = self.tasks.setdefault((event.task, event.candidate), TaskState())
+        key = event.task, event.candidate
+        task = self.tasks.get(key)
+        if task is None:
+            task = self.tasks[key] = TaskState()
         task.open, task.opened_at = event, self.changed_at
         task.round, task.slot = event.round, event.slot
         for cap in _caps(event.task):
@@ -233,7 +243,7 @@ class CampaignState:
         task.ended.append(event)
         if started is not None:
             self.allocations.tried(started.share, event)
-        if event.status != "cancelled":
+        if event.status != TaskStatus.CANCELLED:
             self.slurm.progressed()
         for cap in _caps(event.task):
             self.usage.settle(cap, started.reserved if started is not None else 0.0, event.spent)
@@ -271,8 +281,9 @@ class CampaignState:
             self.usage.settle(ALLOCATED, asked.reserved, event.spent)
 
 
-# Bound once: looked up through an instance, every call would wrap the method anew.
-_handler = vars(CampaignState)["_apply"].dispatcher.dispatch
+# Read once: looked up through an instance, every call would wrap the method anew, and the events
+# have no subclasses that would need a dispatch.
+_handlers: Mapping[type, Callable[..., None]] = vars(CampaignState)["_apply"].dispatcher.registry
 
 
 def fold(entries: Iterable[Entry]) -> CampaignState:

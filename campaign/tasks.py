@@ -200,15 +200,8 @@ class TaskRunner:
         if not self._may_start(caps):  # a stop came while its start was written down
             return TaskResult(TaskStatus.CANCELLED, reason=self._stop.reason)
         began = time.monotonic()
-        running = asyncio.ensure_future(self._executors.run(task))
-        try:
-            with self._stop.cancels(running):
-                await asyncio.wait({running})
-        except asyncio.CancelledError:
-            running.cancel()
-            await asyncio.wait({running})
-            raise
-        finished = read_result(task.directory) if running.cancelled() else running.result()
+        run = await self._stop.until_cut(self._executors.run(task))
+        finished = read_result(task.directory) if run.cancelled() else run.result()
         if finished is not None:
             # What ends a Slurm job signals everything in it: the workers may be gone before us.
             ended = finished.status is TaskStatus.LOST and self._stop.signalled

@@ -24,6 +24,22 @@ class Trial:
     reason: str = field(default="", compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What further points have to keep clear of, beside the trials.
+
+    ``pending`` points are expected to end near their prediction; ``exclude`` teaches nothing.
+    With ``fits`` only points that it lets pass are proposed.
+    """
+
+    pending: Sequence[Point] = ()
+    exclude: Sequence[Point] = ()
+    fits: Fits | None = None
+
+
+ANYWHERE = Room()
+
+
 class SpaceExhaustedError(ValueError):
     """The space holds fewer further candidates than were asked for."""
 

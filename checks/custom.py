@@ -23,8 +23,9 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -75,15 +76,34 @@ def check(
     _validate(declared)
 
     def mark(function: F) -> F:
-        if inspect.iscoroutinefunction(function):
-            raise CheckError(f"check {name!r}: async; a check is a plain function")
+        _callable(name, function)
         setattr(function, _MARK, declared)
         return function
 
     return mark
 
 
+def _callable(name: str, function: Callable[..., object]) -> None:
+    """Raise :class:`CheckError` for what can never answer a value and parameters."""
+    if inspect.iscoroutinefunction(function):
+        raise CheckError(f"check {name!r}: async; a check is a plain function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise CheckError(f"check {name!r}: a generator; return (passed, detail)")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return  # what is written in C may not tell
+    try:
+        signature.bind(None, {})
+    except TypeError:
+        wanted = "define it as function(value, params)"
+        raise CheckError(f"check {name!r}: takes {signature}; {wanted}") from None
+
+
 def _validate(declared: _Declared) -> None:
+    if callable(declared.name):
+        said = getattr(declared.name, "__name__", "name")
+        raise CheckError(f"@check above {said}: without a name; write @check({said!r})")
     said = f"check {declared.name!r}"
     if not _NAME.match(str(declared.name)):
         raise CheckError(f"{said}: no usable name; use lower-case letters, digits and _")
@@ -142,12 +162,17 @@ def _asked(
     try:
         answer = function(_copied(value), _copied(dict(params)))
         return _validated(answer)
-    except Exception as exc:  # whatever the user's code raises
+    except (Exception, SystemExit) as exc:  # whatever the user's code raises
         # Where, but not what it said: that may be the value, which is the agent's.
         where = "".join(traceback.format_tb(exc.__traceback__))
-        name = getattr(function, _MARK).name
-        _log.warning("check %s raised %s\n%s", name, type(exc).__name__, where)
+        _log_once(getattr(function, _MARK).name, type(exc).__name__, where)
         raise Raised(f"check raised {type(exc).__name__}: {exc}") from None
+
+
+@lru_cache(maxsize=256)
+def _log_once(name: str, kind: str, where: str) -> None:
+    """A check that raises does so for many candidates; one trace tells where."""
+    _log.warning("check %s raised %s\n%s", name, kind, where)
 
 
 def _copied(value: object) -> object:
@@ -160,10 +185,15 @@ def _validated(answer: object) -> bool | str:
         raise TypeError(f"answered {shown(answer)}; return (passed, detail)")
     passed, detail = answer
     if not isinstance(passed, bool):
-        raise TypeError(f"passed is {shown(passed)}; return True or False")
+        from numpy import bool_  # loaded already where one is answered
+
+        if not isinstance(passed, bool_):
+            raise TypeError(f"passed is {shown(passed)}; return True or False")
     if not isinstance(detail, str):
         raise TypeError(f"detail is {shown(detail)}; return a string")
-    return passed or detail or "failed, and did not say why"
+    # A ledger is UTF-8, which has no half of a surrogate pair.
+    detail = detail.encode(errors="backslashreplace").decode()
+    return bool(passed) or detail or "failed, and did not say why"
 
 
 def _functions(
@@ -176,7 +206,7 @@ def _functions(
         source = f"the entry point {point.name} = {point.value}"
         try:
             loaded = point.load()
-        except Exception as exc:  # whatever the package's module raises
+        except (Exception, SystemExit) as exc:  # whatever the package's module raises
             raise CheckError(f"{source}: {type(exc).__name__}: {exc}") from exc
         functions = _marked(loaded) if isinstance(loaded, ModuleType) else [loaded]
         for function in functions:
@@ -189,11 +219,13 @@ def _declares(path: Path) -> bool:
     """Whether a file has a function decorated by something called ``check``."""
     try:
         tree = ast.parse(path.read_bytes(), str(path))
+    except OSError as exc:
+        raise CheckError(f"{path}: cannot be read: {exc.strerror}") from None
     except (SyntaxError, ValueError) as exc:
         raise CheckError(f"{path}: {exc}") from None
     decorators = (d for node in ast.walk(tree) for d in getattr(node, "decorator_list", ()))
-    called = (d.func for d in decorators if isinstance(d, ast.Call))
-    return any(getattr(c, "id", getattr(c, "attr", "")) == "check" for c in called)
+    names = (d.func if isinstance(d, ast.Call) else d for d in decorators)
+    return any(getattr(c, "id", getattr(c, "attr", "")) == "check" for c in names)
 
 
 def _marked(module: ModuleType) -> list[Callable[..., object]]:
@@ -212,10 +244,10 @@ def _imported(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with _importable(path.parent):
+    with _importable(path.parent), redirect_stdout(sys.stderr):  # stdout may be JSON for a program
         try:
             spec.loader.exec_module(module)
-        except Exception as exc:  # whatever the user's file raises
+        except (Exception, SystemExit) as exc:  # whatever the user's file raises
             raise CheckError(f"{path}: {type(exc).__name__}: {exc}") from exc
     return module
 

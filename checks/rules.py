@@ -21,7 +21,6 @@ from checks.ruletype import (
     flag,
     items,
     names,
-    number,
     phrases,
     text,
     whole,
@@ -73,10 +72,12 @@ def _bounds(params: Params) -> tuple[float, float]:
         other = "min" if low is not None else "max"
         raise ValueError(f"equals and {other} are both given; give equals alone, or min and max")
     if equals is not None:
-        return equals, equals
+        low = high = equals
     ends = -math.inf if low is None else low, math.inf if high is None else high
     if ends[0] > ends[1]:
         raise ValueError(f"min {low} is above max {high}; nothing can pass")
+    if ends[1] != math.inf and ends[0] > math.floor(ends[1]):
+        raise ValueError(f"no count lies from {shown(ends[0])} to {shown(ends[1])}")
     return ends
 
 
@@ -246,7 +247,7 @@ def _like_pattern(value: object) -> object:
     return value if is_number(value) else text(value)
 
 
-_COUNT = {"min": Param(number), "max": Param(number)}
+_COUNT = {"min": Param(at_least(0)), "max": Param(at_least(0))}
 _NEGATE = Param(flag, default=False)
 
 TYPES = {
@@ -257,7 +258,9 @@ TYPES = {
             "no_null_fields", _no_null_fields, {"exclude": Param(names, default=())},
             whole_record=True,
         ),
-        RuleType("item_count", _item_count, {"equals": Param(number), **_COUNT}, of_lists=True),
+        RuleType(
+            "item_count", _item_count, {"equals": Param(at_least(0)), **_COUNT}, of_lists=True
+        ),
         RuleType("word_count_between", _word_count_between, _COUNT),
         RuleType(
             "word_count_ratio", _word_count_ratio,

@@ -29,7 +29,7 @@ class TaskStatus(StrEnum):
     WALLTIME = "walltime"  # killed at its walltime
     LOST = "lost"  # worker, manager, interchange or launch lost: infrastructure
     UNREADABLE = "unreadable"  # it ended, but its output does not say what the contract wants
-    CANCELLED = "cancelled"  # ended by us, because the run stops
+    CANCELLED = "cancelled"  # ended by us, because the run stops or the disk is full
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ Standard library only.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -35,6 +36,11 @@ class Outcome:
     value: bytes = b"null"
     exit_code: int | None = None
     log_tail: str = ""
+
+
+def cannot_go_on(error: OSError) -> bool:
+    """Whether no try of any task can write: the run stops, and this one is made again."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class Claim:
@@ -115,7 +121,8 @@ class Claim:
         if outcome.status is TaskStatus.DONE:
             gone = not Path(self.path).exists()
             said = "the task deleted its own directory" if gone else f"{RESULT}: {error.strerror}"
-            outcome = Outcome(TaskStatus.UNREADABLE, reason=said, exit_code=outcome.exit_code)
+            status = TaskStatus.CANCELLED if cannot_go_on(error) else TaskStatus.UNREADABLE
+            outcome = Outcome(status, reason=said, exit_code=outcome.exit_code)
         body = self._body(outcome, seconds)
         with contextlib.suppress(OSError):
             Path(self.path).mkdir(parents=True, exist_ok=True)

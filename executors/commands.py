@@ -17,6 +17,7 @@ from executors import processes, values
 from executors.base import TaskStatus
 from executors.claim import Claim, Outcome
 from executors.mpi_main import ERROR_FILE, INPUT_FILE, VALUE_FILE
+from executors.shebang import no_interpreter
 
 _ROOT = str(Path(__file__).parent.parent)
 # One rank that fails must end them all: mpi4py's own runner aborts the communicator for that.
@@ -52,7 +53,8 @@ def start(request: dict[str, Any], directory: str) -> subprocess.Popen[bytes] | 
                 preexec_fn=lambda: processes.die_with_parent(me),  # safe: the guard has one thread
             )
     except FileNotFoundError:
-        reason = f"command not found: {argv[0]!r}; name one on PATH, or give its full path"
+        why = no_interpreter(argv[0]) or "name one on PATH, or give its full path"
+        reason = f"command not found: {argv[0]!r}; {why}"
     except PermissionError:
         reason = f"command not executable: {argv[0]!r}; chmod +x it, or name its interpreter"
     except (OSError, ValueError, subprocess.SubprocessError) as error:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from executors import commands, processes, wire
 from executors.base import TaskStatus
-from executors.claim import Claim, Outcome
+from executors.claim import Claim, Outcome, cannot_go_on
 from executors.environment import THREAD_LIMITS, task_environment
 from executors.warm import RunnerProcess
 
@@ -91,7 +91,8 @@ class Guard:
             )
             self._abandon = self._claim.abandon
         except OSError as error:
-            return _unclaimed(TaskStatus.LOST, f"cannot make the task's directory: {error}")
+            status = TaskStatus.CANCELLED if cannot_go_on(error) else TaskStatus.LOST
+            return _unclaimed(status, f"cannot make the task's directory: {error}")
         except ValueError as error:
             return _unclaimed(TaskStatus.ERROR, str(error))
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -12,6 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from executors.base import CommandWork, MpiWork, Work
+from executors.shebang import no_interpreter
+
+_INTERPRETER = re.compile(r"(python|pypy|bash|sh|perl|ruby|julia|Rscript|octave|node)[\d.]*")
 
 
 def default_launcher(ranks: int) -> tuple[str, ...] | None:
@@ -65,22 +70,48 @@ def _missing(what: str, argv: Sequence[str], folders: Sequence[str]) -> list[str
     if "/" in name and not Path(name).is_absolute():
         places = [str(Path(folder, name)) for folder in folders]
         # What a task renders into its own directory cannot be seen before it runs.
-        if any(os.access(place, os.X_OK) for place in places):
-            return []
+        if found := next(filter(shutil.which, places), None):
+            why = no_interpreter(found)
+            return [f"{what} {name!r}: {why}"] if why else []
         return [f"{what} {name!r}: not found as {' or '.join(places) or name}; give its full path"]
     if shutil.which(name):
-        return []
+        why = no_interpreter(name)
+        return [f"{what} {name!r}: {why}"] if why else []
     if Path(name).is_absolute():
-        why = "is not executable" if Path(name).exists() else "does not exist"
-        return [f"{what} {name!r}: {why}; name a program that can be run"]
+        return [f"{what} {name!r}: {_why_not(Path(name))}; name a program that can be run"]
     nearest = difflib.get_close_matches(name, _programs(), n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     return [f"{what} {name!r}: not on PATH; install it, or give its full path{hint}"]
 
 
+def _why_not(program: Path) -> str:
+    why = unreadable(program)
+    if why:
+        return why
+    return "is a folder" if program.is_dir() else "is not executable"
+
+
+def unreadable(path: Path) -> str:
+    """Why a file or folder cannot be read here; empty when it can."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return "does not exist"
+    except OSError as error:
+        return f"cannot be looked at: {error.strerror}"
+    return "" if os.access(path, os.R_OK) else "cannot be read: Permission denied"
+
+
+def script_of(argv: Sequence[str]) -> str | None:
+    """The script that an interpreter is given as its first argument; None without one."""
+    if len(argv) < 2 or not _INTERPRETER.fullmatch(Path(argv[0]).name):
+        return None
+    return None if argv[1][:1] in ("", "-") else argv[1]
+
+
 def _programs() -> list[str]:
     names: set[str] = set()
     for folder in os.get_exec_path():
-        if Path(folder).is_dir():
+        with contextlib.suppress(OSError):  # not there, no folder, or not for our eyes
             names.update(entry.name for entry in os.scandir(folder))
     return sorted(names)

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future
-from itertools import count
 from typing import Any
 
 from executors import adopt, answers, task_main, wire
@@ -22,14 +21,10 @@ from executors.crew import Crew
 from executors.flight import Entry, Load
 from executors.kernel import Kernel
 from executors.payer import Payer, UnaffordableError
-from executors.slots import Slots
+from executors.traffic import GRACE, Traffic
 
-GRACE = 15.0
-"""Seconds beyond walltime and queue within which a healthy worker has answered in any case."""
 _LAST_WORD = 3.0  # seconds a worker has to answer once the guard of an overdue task was killed
-_REQUEUES = 2  # times a task that no worker had begun is handed to the executor's successor
 _HAND_OVER = 2.0  # seconds between our handing a task over and its start, at the most
-_numbers = count()
 
 
 class Pool:
@@ -51,9 +46,7 @@ class Pool:
         self._label = label
         self._kernel = kernel
         self._key = key  # names our guards among those of other runs in this process
-        self._slots = Slots(workers, whole=isinstance(config, MpiConfig))
-        self._waiting: deque[Entry] = deque()
-        self._flying: dict[int, Entry] = {}
+        self._traffic = Traffic(workers, whole=isinstance(config, MpiConfig))
         self._inbox: deque[tuple[int, Future[Any]]] = deque()
         self._woken = False
         self._loop = asyncio.get_running_loop()
@@ -61,8 +54,7 @@ class Pool:
 
     def load(self) -> Load:
         """See :class:`Load`."""
-        running = min(len(self._flying), self.workers) if self.crew.ready else 0
-        return Load(self._slots.workers, running, len(self._waiting) + len(self._flying) - running)
+        return self._traffic.load(ready=self.crew.ready)
 
     async def run(self, task: Task) -> TaskResult:
         """Run one task to its answer; cancelling this kills the task first.
@@ -70,7 +62,7 @@ class Pool:
         Raises :class:`executors.payer.UnaffordableError` when nobody pays for its workers.
         """
         entry = Entry(task, self._loop.create_future())
-        self._waiting.append(entry)
+        self._traffic.waiting.append(entry)
         self.pump()
         try:
             return await entry.answer
@@ -82,14 +74,14 @@ class Pool:
         """Answer every task still here as cancelled, having ended those that run."""
         self._closed = True
         await self.crew.close()
-        while self._waiting:
-            self._settle(self._waiting.popleft(), answers.cancelled())
-        flying = list(self._flying.values())
+        while self._traffic.waiting:
+            self._settle(self._traffic.waiting.popleft(), answers.cancelled())
+        flying = list(self._traffic.flying.values())
         begun = [entry for entry in flying if adopt.ask_to_end(entry.task.directory)]
         if begun and self.crew.there:
             await asyncio.wait([entry.answer for entry in begun], timeout=4.0)
         await in_thread(task_main.close_guards, self._key)
-        for entry in list(self._flying.values()):
+        for entry in list(self._traffic.flying.values()):
             self._finish(entry, answers.cancelled(adopt.ran_for(entry.task.directory)))
 
     async def forget(self) -> None:
@@ -104,46 +96,28 @@ class Pool:
         if self._closed:
             return
         if not self.crew.there:
-            if self._waiting:
+            if self._traffic.waiting:
                 self.crew.ask()
             return
-        if self._slots.workers < self.workers and self._too_few_are_left():
+        if self._traffic.left < self.workers and self._too_few_are_left():
             return
-        while (entry := self._next()) is not None:
+        while (entry := self._traffic.choose()) is not None:
+            if not self._ends_in_time(entry.task):
+                if not self._traffic.flying:
+                    go_on(self.crew.retire("too little of its walltime is left"))
+                return
             self._hand_over(entry)
 
     def _too_few_are_left(self) -> bool:
         """See to tasks that are too wide by now; whether a pilot is given back for them."""
-        left = self._slots.workers
-        wide = [entry for entry in self._waiting if self.units(entry.task) > left]
-        useless = self.crew.piloted and bool(wide) and not self._flying
+        left, wide = self._traffic.left, self._traffic.too_wide()
+        useless = self.crew.piloted and bool(wide) and not self._traffic.flying
         if useless:
             go_on(self.crew.retire(f"{left} of its {self.workers} nodes are left"))
         for entry in () if self.crew.piloted else wide:
-            self._waiting.remove(entry)
+            self._traffic.waiting.remove(entry)
             self._settle(entry, answers.too_wide(entry.task, self._label, left, self.workers))
         return useless
-
-    def _next(self) -> Entry | None:
-        """The waiting task that may start now, its slots taken."""
-        if not self._waiting:
-            return None
-        # Who passes whom is a question for whole nodes alone; elsewhere the first is looked at.
-        looked_at = self._waiting if self._slots.whole else (self._waiting[0],)
-        units = [self.units(entry.task) for entry in looked_at]
-        at = self._slots.choose(units, self._waiting[0].passed)
-        if at is None:
-            return None
-        entry = self._waiting[at]
-        if not self._ends_in_time(entry.task):
-            if not self._flying:
-                go_on(self.crew.retire("too little of its walltime is left"))
-            return None
-        if at:
-            self._waiting[0].passed += 1
-        del self._waiting[at]
-        self._slots.take(units[at])
-        return entry
 
     def _ends_in_time(self, task: Task) -> bool:
         """Whether a task that starts now ends before its nodes are taken away."""
@@ -153,15 +127,11 @@ class Pool:
 
     def units(self, task: Task) -> int:
         """What a task takes of :attr:`workers`."""
-        return task.resources.nodes if self.unit == "nodes" else task.resources.ranks
+        return self._traffic.units(task)
 
     def _hand_over(self, entry: Entry) -> None:
-        # Whoever is ahead may take its whole walltime, but all workers take turns at it.
-        ahead = sum(other.task.resources.walltime for other in self._flying.values())
-        ahead = self.crew.start_takes() + ahead / self._slots.workers
-        entry.deadline = time.monotonic() + ahead + entry.task.resources.walltime + GRACE
-        entry.number = number = next(_numbers)
-        self._flying[number] = entry
+        self._traffic.fly(entry, time.monotonic() + self.crew.start_takes())
+        number = entry.number
         try:
             request = wire.request(entry.task)
         except (TypeError, ValueError) as error:
@@ -185,14 +155,14 @@ class Pool:
         self._woken = False
         while self._inbox:
             number, done = self._inbox.popleft()
-            entry = self._flying.get(number)
+            entry = self._traffic.flying.get(number)
             if entry is None:
                 continue  # given up meanwhile
             error = done.exception()
             if error is None:
                 self.crew.answered()
                 result = answers.decoded(done.result())
-                if self._slots.whole and result.status is TaskStatus.LOST:
+                if self._traffic.whole and result.status is TaskStatus.LOST:
                     go_on(self._recount(entry, result))
                 else:
                     self._finish(entry, result)
@@ -203,15 +173,12 @@ class Pool:
     async def _recount(self, entry: Entry, result: TaskResult) -> None:
         """A node may be lost with a task: whoever tries again must not count on it."""
         await self.crew.count()
-        if entry.number in self._flying:
+        if entry.number in self._traffic.flying:
             self._finish(entry, result)
             self.pump()
 
     def _finish(self, entry: Entry, result: TaskResult) -> None:
-        if self._flying.pop(entry.number, None) is not None:
-            done = result.status is TaskStatus.DONE
-            seconds = result.seconds if done else self._slots.usual
-            self._slots.give(self.units(entry.task), seconds)
+        self._traffic.land(entry, result)
         self._settle(entry, result)
 
     def _settle(self, entry: Entry, result: TaskResult) -> None:
@@ -220,12 +187,12 @@ class Pool:
 
     async def _cancel(self, entry: Entry) -> None:
         """End a task whose ``run`` was cancelled; returns when nothing of it runs."""
-        if entry in self._waiting:
-            self._waiting.remove(entry)
+        if entry in self._traffic.waiting:
+            self._traffic.waiting.remove(entry)
             return
         entry.answer = self._loop.create_future()
         directory = entry.task.directory
-        if entry.number not in self._flying or not adopt.ask_to_end(directory):
+        if entry.number not in self._traffic.flying or not adopt.ask_to_end(directory):
             return
         await asyncio.wait([entry.answer], timeout=GRACE)
         if not entry.answer.done():
@@ -235,25 +202,25 @@ class Pool:
 
     def busy(self) -> bool:
         """See :class:`executors.flight.Tasks`, for this and what follows."""
-        return bool(self._flying)
+        return bool(self._traffic.flying)
 
     def counted(self, workers: int | None) -> None:
-        self._slots.workers = self.workers if workers is None else min(self.workers, workers)
+        self._traffic.counted(workers)
         self.pump()
 
     def refuse(self, why: str) -> None:
-        while self._waiting:
-            self._settle(self._waiting.popleft(), answers.lost(why))
+        while self._traffic.waiting:
+            self._settle(self._traffic.waiting.popleft(), answers.lost(why))
 
     def unpaid(self, why: str) -> None:
-        while self._waiting:
-            entry = self._waiting.popleft()
+        while self._traffic.waiting:
+            entry = self._traffic.waiting.popleft()
             if not entry.answer.done():
                 entry.answer.set_exception(UnaffordableError(why))
 
     def overdue(self, now: float) -> str | None:
         why = None
-        for entry in [e for e in self._flying.values() if now > e.deadline]:
+        for entry in [e for e in self._traffic.flying.values() if now > e.deadline]:
             if entry.overdue and self.crew.replaceable:
                 why = f"no answer from the worker of {entry.task.id}"
             elif entry.overdue:
@@ -265,7 +232,7 @@ class Pool:
         return why
 
     async def orphaned(self, why: str, *, again: bool) -> None:
-        entries = list(self._flying.values())
+        entries = list(self._traffic.flying.values())
         await self._see_ended(entries)
         for entry in reversed(entries):  # each may go back to the head of the queue
             self._answer_for(entry, why, again=again)
@@ -273,12 +240,12 @@ class Pool:
     async def _bereave(self, entry: Entry, error: BaseException) -> None:
         """A task came back with an error of Parsl's: its worker was lost, or all workers were."""
         why = await self.crew.lost(error)
-        if why is None or entry.number not in self._flying:
+        if why is None or entry.number not in self._traffic.flying:
             return
         await self._see_ended([entry])
         # Slurm may have learned of a lost node only now.
         why = await self.crew.lost(error)
-        if why is None or entry.number not in self._flying:
+        if why is None or entry.number not in self._traffic.flying:
             return
         self._answer_for(entry, why, again=False)
         self.pump()
@@ -292,11 +259,7 @@ class Pool:
         A task no worker had begun goes back to the head of the queue (``again``).
         """
         directory = entry.task.directory
-        again = again and entry.requeues < _REQUEUES and not adopt.was_started(directory)
-        if again and self._flying.pop(entry.number, None) is not None:
-            self._slots.give(self.units(entry.task), self._slots.usual)
-            entry.requeues += 1
-            self._waiting.appendleft(entry)
+        if again and not adopt.was_started(directory) and self._traffic.send_back(entry):
             return
         written = adopt.read_result(directory)
         if written is None or written.status is TaskStatus.CANCELLED:  # because we asked it to end

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +25,7 @@ def encode(value: object) -> bytes:
     Raises :class:`NotAnAnswer` naming the place and the type of what JSON cannot hold.
     """
     try:
-        text = json.dumps(value, allow_nan=False, default=_plain)
+        text = json.dumps(value, allow_nan=False, default=jsonable)
     except RecursionError:
         raise NotAnAnswer("value: nested too deeply, or it contains itself") from None
     except (TypeError, ValueError) as error:
@@ -36,8 +38,7 @@ def read_file(path: Path) -> bytes:
     """The JSON a task left in ``path``, checked and compact. Raises :class:`NotAnAnswer`."""
     name = path.name
     try:
-        size = path.stat().st_size
-        raw = path.read_bytes() if size <= MAX_BYTES else b""
+        size, raw = _plain_file(path)
     except FileNotFoundError:
         beside = sorted(entry.name for entry in path.parent.glob("*"))[:10]
         raise NotAnAnswer(f"{name}: not there; the task left {', '.join(beside)}") from None
@@ -55,6 +56,18 @@ def read_file(path: Path) -> bytes:
         start = raw[:60].decode(errors="replace")
         raise NotAnAnswer(f"{name}: not JSON ({error}); it starts with {start!r}") from None
     return encode(value)
+
+
+def _plain_file(path: Path) -> tuple[int, bytes]:
+    """How long a file is, and what is in it if that is not too much.
+
+    Raises :class:`NotAnAnswer` for what is no plain file: reading it might never end.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise NotAnAnswer(f"{path.name}: no plain file; an answer is JSON in a plain file")
+        return found.st_size, file.read(MAX_BYTES + 1) if found.st_size <= MAX_BYTES else b""
 
 
 def resolve(name: str) -> Callable[..., object]:
@@ -79,8 +92,11 @@ def describe(error: BaseException) -> str:
     return f"{name}: {message}"[:1000] if message else name
 
 
-def _plain(value: Any) -> object:
-    """What json.dumps may take instead; NumPy is recognised by its methods, never imported."""
+def jsonable(value: Any) -> object:
+    """What ``json.dumps`` may take instead; NumPy is recognised by its methods, never imported.
+
+    Raises ``TypeError`` where there is no such thing.
+    """
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "tolist") and hasattr(value, "dtype"):

@@ -22,7 +22,7 @@ from campaign.surrogate.encode import Encoder
 from campaign.surrogate.learn import Model, learn, learn_success
 from campaign.surrogate.search import Batch, Worth
 from campaign.surrogate.spread import LISTED, Taken, free_rows, spread
-from campaign.trial import Fits, Goal, Trial
+from campaign.trial import ANYWHERE, Goal, Room, Trial
 
 Array = NDArray[np.float64]
 
@@ -34,27 +34,24 @@ def suggest(
     space: Space,
     goal: Goal,
     trials: Sequence[Trial],
+    room: Room = ANYWHERE,
     *,
-    pending: Sequence[Point] = (),
-    exclude: Sequence[Point] = (),
     count: int,
     seed: int,
-    fits: Fits | None = None,
 ) -> tuple[Point, ...]:
     """``count`` candidates, distinct to 10 decimal places from one another and from every
     trial, pending and excluded point.
 
-    ``pending`` points are expected to end near their prediction; ``exclude`` teaches nothing.
-    With ``fits`` only points that it lets pass are proposed.
     ``ValueError``: the space holds fewer than ``count`` further candidates, or a point is not of
     the space.
     """
     encoder = Encoder(space)
-    history = _History.of(encoder, goal, trials, pending)
+    history = _History.of(encoder, goal, trials, room.pending)
     old = [trial.point for trial in trials]
-    taken = Taken({encoder.key(point) for point in (*old, *pending, *exclude)}, fits)
+    keys = {encoder.key(point) for point in (*old, *room.pending, *room.exclude)}
+    taken = Taken(keys, room.fits)
     listed = free_rows(encoder, taken, count)
-    rng = np.random.default_rng([seed, len(trials), len(pending)])
+    rng = np.random.default_rng([seed, len(trials), len(room.pending)])
     rows = np.empty((0, len(space)))
     if count and history.teaches:
         with threadpool_limits(1, user_api="blas"):

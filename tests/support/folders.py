@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,18 @@ import yaml
 from click.testing import CliRunner, Result
 
 from campaign.cli import main
+from square import square
+
+SLOW = """
+import time
+
+def stable(candidate):
+    time.sleep(60)
+
+def bowl(candidate):
+    return {"loss": 1.0}
+"""
+"""A model whose verifier takes its time."""
 
 MODEL = """
 def bowl(candidate):
@@ -29,10 +42,7 @@ def plain(**changes: Any) -> dict[str, Any]:
     config: dict[str, Any] = {
         "version": 1,
         "name": "bowl",
-        "parameters": {
-            "x": {"type": "float", "min": 0.0, "max": 1.0},
-            "y": {"type": "float", "min": 0.0, "max": 1.0},
-        },
+        "parameters": square(),
         "objective": {"name": "loss", "direction": "minimize"},
         "rounds": 2,
         "batch_size": 2,
@@ -60,7 +70,28 @@ def simgate(*words: object) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words])
 
 
-def process(*words: object, **how: Any) -> subprocess.CompletedProcess[str]:
+def argv(*words: object) -> list[str]:
+    """The command line of the command, with this Python."""
+    return [sys.executable, "-c", "from campaign.cli import main; main()", *map(str, words)]
+
+
+def process(*words: object, timeout: float = 120, **how: Any) -> subprocess.CompletedProcess[str]:
     """The command as a process of its own."""
-    argv = [sys.executable, "-c", "from campaign.cli import main; main()", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, **how)
+    return subprocess.run(
+        argv(*words), capture_output=True, text=True, check=False, timeout=timeout, **how
+    )
+
+
+def interrupted(*words: object, by: signal.Signals) -> tuple[int, str]:
+    """The command as a process that gets a signal once its agent is asked.
+
+    Its exit code, and what it said from then on.
+    """
+    with subprocess.Popen(argv(*words), stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        for line in driver.stdout:
+            if "asks for" in line:
+                break
+        driver.send_signal(by)
+        said = driver.stdout.read()
+        return driver.wait(30), said

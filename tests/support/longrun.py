@@ -21,6 +21,7 @@ from campaign.drive import creation
 from campaign.events import Entry, Event, FindingRecord, VerdictRecord
 from campaign.ledger import NAME
 from campaign.space import Point, content_hash
+from square import square
 
 BATCH, NODES = 50, 32
 START = 1_790_000_000.0
@@ -34,10 +35,7 @@ def settings(candidates: int, **changes: Any) -> CampaignConfig:
     plain: dict[str, Any] = {
         "version": 1,
         "name": "long",
-        "parameters": {
-            "x": {"type": "float", "min": 0.0, "max": 1.0},
-            "y": {"type": "float", "min": 0.0, "max": 1.0},
-        },
+        "parameters": square(),
         "objective": {"name": "loss", "direction": "minimize"},
         "rounds": -(-candidates // BATCH),
         "batch_size": BATCH,

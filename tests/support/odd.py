@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from square import square
+
 ODD = "[/red][bold]:smile:"
-SPACE = {
-    "x": {"type": "float", "min": 0.0, "max": 1.0},
-    "y": {"type": "float", "min": 0.0, "max": 1.0},
-    "kind": {"type": "categorical", "choices": [ODD, "b"]},
-}
+SPACE = square() | {"kind": {"type": "categorical", "choices": [ODD, "b"]}}
 ANSWERS = [
     [{"x": 0.9, "y": 0.1, "kind": ODD}, {"x": 0.1, "y": 7.0, "kind": ODD}, None],
     [{"x": 0.2, "y": 0.1, "kind": ODD}, {"x": 0.3, "y": 0.5, "kind": "b"}, {"kind": 5}],

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from campaign.agents.base import Agent, Plain
 from campaign.config import CampaignConfig
@@ -23,6 +23,9 @@ from campaign.state import CampaignState, fold
 from campaign.stop import Stop
 from checks import Rejected
 from inline import Answering, InlineExecutor
+from square import square
+
+E = TypeVar("E")
 
 
 def bowl(candidate: Mapping[str, Any]) -> dict[str, float]:
@@ -54,10 +57,7 @@ def config(**changes: Any) -> CampaignConfig:
     plain: dict[str, Any] = {
         "version": 1,
         "name": "bowl",
-        "parameters": {
-            "x": {"type": "float", "min": 0.0, "max": 1.0},
-            "y": {"type": "float", "min": 0.0, "max": 1.0},
-        },
+        "parameters": square(),
         "objective": {"name": "loss", "direction": "minimize"},
         "rounds": 2,
         "batch_size": 3,
@@ -118,6 +118,11 @@ class Ran:
     @property
     def entries(self) -> list[Entry]:
         return read(self.run_dir)
+
+
+def of(ran: Ran, kind: type[E]) -> list[E]:
+    """The events of a kind, in their order."""
+    return [entry.event for entry in ran.entries if isinstance(entry.event, kind)]
 
 
 def run(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from checks import Finding, Status, check, compile_suite
@@ -105,6 +107,62 @@ def test_an_async_function_is_no_check() -> None:
 
     with pytest.raises(CheckError, match="a check is a plain function"):
         check("later")(later)
+
+
+def test_what_can_never_answer_is_no_check() -> None:
+    def alone(_: object) -> tuple[bool, str]:
+        return True, ""
+
+    def yields(_: object, __: object) -> Iterator[tuple[bool, str]]:
+        yield True, ""
+
+    with pytest.raises(CheckError, match=r"takes .*; define it as function\(value, params"):
+        check("alone")(alone)
+    with pytest.raises(CheckError, match="'yields': a generator"):
+        check("yields")(yields)
+
+
+def test_a_check_without_a_name_is_refused_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text("from checks import check\n@check\ndef f(v, p): ...\n")
+    with pytest.raises(CheckError, match=r"bare\.py: .*write @check\('f'\)"):
+        discover(tmp_path)
+
+
+def test_a_check_that_leaves_the_program_does_not(tmp_path: Path) -> None:
+    def leaves(_: object, __: object) -> tuple[bool, str]:
+        sys.exit(0)
+
+    finding = answered(leaves, 1)
+    assert (finding.status, finding.reason) == (Status.ERROR, "check raised SystemExit: 0")
+    (tmp_path / "leaves.py").write_text(f"import sys\nsys.exit(0)\n{EVEN}")
+    with pytest.raises(CheckError, match=r"leaves\.py: SystemExit: 0"):
+        discover(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
+    with pytest.raises(CheckError, match=r"gone\.py: cannot be read: No such file"):
+        discover(tmp_path)
+
+
+def test_a_boolean_of_numpy_is_one() -> None:
+    assert answered(lambda value, _: (np.float64(value) > 0, ""), 1).passed
+    assert not answered(lambda value, _: (np.float64(value) > 1, "small"), 1).passed
+
+
+def test_a_detail_that_is_no_unicode_is_escaped() -> None:
+    assert answered(lambda _, __: (False, "a\ud800"), 1).reason == r"a\ud800"
+
+
+def test_where_a_check_raised_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def always(_: object, __: object) -> tuple[bool, str]:
+        raise LookupError("each time")
+
+    for value in range(3):
+        answered(always, value)
+    assert [one.getMessage().splitlines()[0] for one in caplog.records] == [
+        "check mine raised LookupError"
+    ]
 
 
 def test_a_check_that_raises_is_an_error_and_the_run_goes_on() -> None:

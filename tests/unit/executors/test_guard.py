@@ -359,6 +359,8 @@ def test_a_command_answers_by_a_json_file(worker: Any) -> None:
         (": > out.json", "out.json: not JSON (Expecting value"),
         ("echo '{\"p\": NaN}' > out.json", "out.json: it holds NaN; JSON has no NaN or infinity"),
         ("mkdir out.json", "out.json: Is a directory"),
+        ("mkfifo out.json", "out.json: no plain file; an answer is JSON in a plain file"),
+        ("ln -s /dev/zero out.json", "out.json: no plain file"),
         (
             "yes | head -c 3000000 > out.json",
             "out.json: 3000000 bytes; an answer has at most 10485",
@@ -470,6 +472,15 @@ def test_a_directory_that_cannot_be_made_loses_the_task(worker: Any, tmp_path: P
     result = worker.call("double")
     assert result.status is TaskStatus.LOST
     assert result.reason.startswith("cannot make the task's directory: ")
+
+
+def test_a_full_disk_is_no_failure_of_the_task(worker: Any) -> None:
+    first = worker.folder / "tasks" / "t1"
+    first.mkdir(parents=True)
+    (first / "started.json").symlink_to("/dev/full")
+    result = worker.call("double")
+    assert result.status is TaskStatus.CANCELLED
+    assert "No space left on device" in result.reason
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from executors.base import CommandWork, MpiWork, PythonWork
-from executors.launch import check_work, default_launcher
+from executors.launch import check_work, default_launcher, script_of, unreadable
 
 
 @pytest.fixture
@@ -61,3 +61,51 @@ def test_without_an_mpi_there_is_no_default_launcher(
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / name))
     assert default_launcher(2) is None
+
+
+def test_a_folder_is_no_program(programs: Path) -> None:
+    (programs / "tools").mkdir()
+    assert check_work(CommandWork((f"{programs}/tools",))) == [
+        f"command '{programs}/tools': is a folder; name a program that can be run"
+    ]
+    (said,) = check_work(CommandWork(("./tools",)), [str(programs)])
+    assert said.startswith("command './tools': not found")
+
+
+def test_a_program_that_cannot_be_looked_at_is_named(programs: Path) -> None:
+    (said,) = check_work(CommandWork((f"{programs}/notes/lmp",)))
+    assert said == (
+        f"command '{programs}/notes/lmp': cannot be looked at: Not a directory; "
+        "name a program that can be run"
+    )
+
+
+def test_what_is_on_path_and_no_folder_is_passed_over(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{programs}/notes:/no/where:{programs}")
+    assert "did you mean 'lmp'" in check_work(CommandWork(("lmpp",)))[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "script"),
+    [
+        (["/usr/bin/python3.11", "a.py", "1"], "a.py"),
+        (["bash", "/x/run.sh"], "/x/run.sh"),
+        (["python3", "-m", "solver"], None),
+        (["python3"], None),
+        (["solver", "input.txt"], None),
+        (["python-config", "x"], None),
+    ],
+)
+def test_the_script_of_an_interpreter_is_told_from_other_arguments(
+    argv: list[str], script: str | None
+) -> None:
+    assert script_of(argv) == script
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    assert unreadable(tmp_path / "a") == unreadable(tmp_path) == ""
+    assert unreadable(tmp_path / "b") == "does not exist"
+    assert unreadable(tmp_path / "a" / "b") == "cannot be looked at: Not a directory"
