@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from campaign.chain import Chain
 from campaign.events import Signalled
+from campaign.holdup import HoldUp
 from campaign.recorder import Recorder
 from campaign.stop import Stop
 
@@ -37,6 +38,7 @@ class Attention:
     told: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
     busy: set[asyncio.Task[None]] = field(default_factory=set)  # the loop holds tasks only weakly
+    holdup: HoldUp = field(default_factory=HoldUp)
 
     async def watch(self) -> None:
         """Follow the clock until the driver is done."""
@@ -55,6 +57,7 @@ class Attention:
 
     def heard(self, number: signal.Signals) -> None:
         """A signal arrived."""
+        self.holdup.heard()
         clock = self.stop.clock
         if number is signal.SIGUSR1 and clock.job:
             self.begin(self._hint())
@@ -114,9 +117,13 @@ async def attending(
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, attention.heard, number)
+        # The loop hears of the signal all the same: by a pipe that is written before any handler.
+        signal.signal(number, attention.holdup.arrived)
+        signal.siginterrupt(number, False)
     attention.begin(attention.watch())
     try:
-        yield attention
+        with attention.holdup.watching():
+            yield attention
     finally:
         await attention.rest()
         for number in SIGNALS:

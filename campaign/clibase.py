@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 import click
 
+from campaign.outlet import say
+
 if TYPE_CHECKING:
     from campaign.preflight import Inspection
 
@@ -57,10 +59,13 @@ def explain(error: Exception, run_dir: Path | None = None) -> NoReturn:
     from campaign.crash import cause, keep
     from campaign.ledger import LedgerError, NoLedgerError
     from campaign.lock import LockHeldError
+    from campaign.nearby import told
     from campaign.problems import ConfigError
 
     first = cause(error)
-    if isinstance(first, ConfigError | LockHeldError | NoLedgerError):
+    if isinstance(first, NoLedgerError):
+        fail(told(first), USAGE)
+    if isinstance(first, ConfigError | LockHeldError):
         fail(str(first), USAGE)
     if isinstance(first, LedgerError):
         fail(str(first), FAILED)
@@ -70,7 +75,7 @@ def explain(error: Exception, run_dir: Path | None = None) -> NoReturn:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    click.echo(f"simgate: {message}", err=True)
+    click.echo(f"simgate: {message}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -85,17 +90,23 @@ def default_run_dir(name: str) -> Path:
 
 
 def print_json(data: object) -> None:
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    """Valid JSON in any encoding: what that does not have is escaped as JSON does it."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(data, indent=2, allow_nan=False)
+    say(text)
 
 
 def print_costs(found: Inspection) -> None:
     """The worst-case bill, and what about it may surprise."""
-    click.echo(f"  {'':22}{'at least':>12}{'at most':>12}{'cap':>12}")
+    say(f"  {'':22}{'at least':>12}{'at most':>12}{'cap':>12}")
     for cost in found.costs:
         cap = "none" if cost.cap is None else f"{cost.cap:.4g}"
-        click.echo(f"  {cost.what:22}{cost.least:>12.4g}{cost.most:>12.4g}{cap:>12}")
+        say(f"  {cost.what:22}{cost.least:>12.4g}{cost.most:>12.4g}{cap:>12}")
     for note in found.notes:
-        click.echo(f"  note: {note}")
+        say(f"  note: {note}")
 
 
 def percentage(_: click.Context, __: click.Parameter, value: float | None) -> float | None:

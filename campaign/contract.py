@@ -23,7 +23,7 @@ def simulation_contract(objective: str) -> Contract:
             found = ", ".join(map(repr, value)) or "nothing"
             return f"answered {_clip(found)}; the objective {objective!r} is not among it"
         if not _finite(value[objective]):
-            return f"{objective}: {_clip(value[objective])}; a finite number is wanted"
+            return f"{objective}: {_clip(repr(value[objective]))}; a finite number is wanted"
         return ""
 
     return check
@@ -45,7 +45,7 @@ def verifier_contract(value: object) -> str:
 
 def objective_value(ended: TaskEnded | None, objective: str) -> float | None:
     """The observed objective, None when the simulation failed or has not ended."""
-    if ended is None or ended.status != DONE or not isinstance(ended.value, Mapping):
+    if ended is None or ended.status != DONE or not isinstance(ended.value, dict):
         return None
     value = ended.value.get(objective)
     return float(value) if value is not None and _finite(value) else None
@@ -56,7 +56,7 @@ def rejects(ended: TaskEnded | None) -> bool:
     return (
         ended is not None
         and ended.status == DONE
-        and isinstance(ended.value, Mapping)
+        and isinstance(ended.value, dict)
         and ended.value.get("verdict") == "reject"
     )
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import click
-
 from campaign.clibase import print_costs
 from campaign.configfile import LoadedConfig
 from campaign.dryrun import ROUNDS, DryRun, cores, dry_run, forbidden, running
+from campaign.outlet import say
 from campaign.preflight import Inspection, faults, tasks, unusable, weigh
 from campaign.problems import ConfigError, Problem
 from executors.probe import Probe
@@ -44,14 +43,14 @@ def rehearse(loaded: LoadedConfig, begun: Probe | None = None) -> Rehearsal:
 
 def announce(loaded: LoadedConfig, rehearsal: Rehearsal) -> None:
     """Say what is left out, line by line."""
-    click.echo(f"{loaded.config.name}: dry run on this machine, nothing is submitted")
+    say(f"{loaded.config.name}: dry run on this machine, nothing is submitted")
     for line in rehearsal.run.cuts:
-        click.echo(f"  {line}")
+        say(f"  {line}")
 
 
 def conclude(loaded: LoadedConfig, rehearsal: Rehearsal, real_dir: Path) -> None:
     """Say what a real run would cost and what would be submitted for it, in ``real_dir``."""
-    click.echo("\nA real run would cost")
+    say("\nA real run would cost")
     print_costs(rehearsal.real)
     _refusals("simgate run", rehearsal.real.problems)
     if loaded.config.job is None:
@@ -64,9 +63,9 @@ def conclude(loaded: LoadedConfig, rehearsal: Rehearsal, real_dir: Path) -> None
     except ConfigError as error:
         _refusals("simgate submit", error.problems)
         return
-    click.echo(f"\nsimgate submit would give this to Slurm\n\n{text}", nl=False)
+    say(f"\nsimgate submit would give this to Slurm\n\n{text}", nl=False)
 
 
 def _refusals(command: str, problems: Iterable[Problem]) -> None:
     for problem in problems:
-        click.echo(f"  {command} would refuse this here: {problem}")
+        say(f"  {command} would refuse this here: {problem}")

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import msgspec
+
 from campaign.config import CampaignConfig
 from campaign.contract import DONE, rejects
 from campaign.events import SlotEnded
@@ -59,8 +61,7 @@ def in_process(slot: Slot, check_error: str, unknown: Collection[str] = ()) -> S
     return Said.of(Fate.NOT_CHECKED, known[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(msgspec.Struct, frozen=True):  # one for each candidate of a run
     """A candidate where it stood in a run; ``content`` is its hash, "" for what is no mapping."""
 
     state: CampaignState

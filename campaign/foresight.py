@@ -22,11 +22,13 @@ STANDS_IN = "dry_run"  # what no other run imports
 
 def head_start(config: Path) -> Probe:
     """A probe of every function the file seems to name; of none where it cannot be read."""
-    path = (config / FILE_NAME if config.is_dir() else config).absolute()
+    path = config.absolute()
     data: Json = None
     # What is wrong with the file is said by who reads it in earnest.
-    with contextlib.suppress(ConfigError, OSError, ValueError), path.open("rb") as file:
-        data = read_bytes(file.read(MAX_BYTES + 1)).data
+    with contextlib.suppress(ConfigError, OSError, ValueError):
+        path = path / FILE_NAME if path.is_dir() else path
+        with path.open("rb") as file:
+            data = read_bytes(file.read(MAX_BYTES + 1)).data
     return Probe(sorted(set(_functions(data))), str(path.parent))
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 
 from campaign.clibase import FAILED, RUN, SET, USAGE, default_run_dir, fail, named_errors
+from campaign.helppage import Page
+from campaign.outlet import say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,7 +42,7 @@ def slurms_words(command: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-@click.command()
+@click.command(cls=Page)
 @click.argument("source", metavar="CONFIG|RUN", type=click.Path(path_type=Path))
 @click.option(
     "--run-dir",
@@ -77,19 +79,20 @@ def submit(
         _new(source, run_dir, overrides, print_only=print_only, chain=chain)
 
 
-@click.command()
+@click.command(cls=Page)
 @RUN
 @named_errors
 @slurms_words
 def cancel(run: Path) -> None:
-    """End a run: its driver, its pilot jobs and everything they started, and nothing else.
+    """End a run, all it started and all it has queued.
 
-    What waits in Slurm's queue is taken back. The run can be gone on with afterwards.
+    Its driver on this machine, its Slurm jobs, its pilot jobs and what they run are ended, and
+    nothing else is. What waits in Slurm's queue is taken back. simgate resume RUN goes on.
     """
     from campaign.cancel import cancel as end
 
-    if not end(run.absolute(), click.echo):
-        click.echo(f"nothing of {run} runs or waits")
+    if not end(run.absolute(), say):
+        say(f"nothing of {run} runs or waits")
 
 
 def _new(
@@ -105,7 +108,7 @@ def _new(
     require_job(loaded)
     directory = (run_dir or default_run_dir(loaded.config.name)).absolute()
     if print_only:
-        click.echo(batch_script(loaded.config, directory, loaded.folder), nl=False)
+        say(batch_script(loaded.config, directory, loaded.folder), nl=False)
         return
     require(loaded)
     created = creation(loaded.config, loaded.folder, kept(loaded.expect))
@@ -124,7 +127,7 @@ def _again(run_dir: Path, *, print_only: bool, chain: bool) -> None:
     refuse_dry_run(run, run_dir)
     folder = Path(run.folder)
     if print_only:
-        click.echo(batch_script(config, run_dir, folder), nl=False)
+        say(batch_script(config, run_dir, folder), nl=False)
         return
     _told(give(run_dir, config, folder, None, chain=chain))
 
@@ -132,12 +135,12 @@ def _again(run_dir: Path, *, print_only: bool, chain: bool) -> None:
 def _told(submission: Submission) -> None:
     job, run_dir = submission.job, submission.run_dir
     if submission.found:
-        click.echo(f"Slurm job {job} was left by a submit that was cut short; it has this run.")
+        say(f"Slurm job {job} was left by a submit that was cut short; it has this run.")
     else:
-        click.echo(f"Submitted as Slurm job {job}.")
-    click.echo(f"Its output goes to {submission.output}")
-    click.echo(f"Look at it with: simgate status {run_dir}")
-    click.echo(f"End it with: simgate cancel {run_dir}")
+        say(f"Submitted as Slurm job {job}.")
+    say(f"Its output goes to {submission.output}")
+    say(f"Look at it with: simgate status {run_dir}")
+    say(f"End it with: simgate cancel {run_dir}")
 
 
 def waiting_table(queue: Queue) -> list[RenderableType]:

@@ -78,14 +78,20 @@ def numbered(slots: Sequence[int]) -> str:
     """Slots by number, in bounded space; of many, runs by their ends."""
     if not slots:
         return "none"
-    runs: list[list[int]] = []
-    for slot in slots:
-        if runs and slot == runs[-1][-1] + 1 and len(slots) > _SINGLY:
-            runs[-1][1:] = [slot]
-        else:
-            runs.append([slot])
-    ends = ["-".join(map(str, run)) for run in runs]
+    each = runs(slots) if len(slots) > _SINGLY else [[slot] for slot in slots]
+    ends = ["-".join(map(str, run)) for run in each]
     return joined("slot" if len(slots) == 1 else "slots", ends, _SLOTS, " ")
+
+
+def runs(slots: Sequence[int]) -> list[list[int]]:
+    """Each run of numbers that follow one another, by its ends; of a single one just that."""
+    found: list[list[int]] = []
+    for slot in slots:
+        if found and slot == found[-1][-1] + 1:
+            found[-1][1:] = [slot]
+        else:
+            found.append([slot])
+    return found
 
 
 def joined(head: str, names: Sequence[str], limit: int = MOST_CHARACTERS, sign: str = ": ") -> str:

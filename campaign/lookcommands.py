@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from campaign.clibase import JSON, RUN, USAGE, fail, named_errors, print_json
+from campaign.helppage import Page
+from campaign.outlet import say
 
 if TYPE_CHECKING:
     from campaign.report.export import Format
 
 
-@click.command()
+@click.command(cls=Page)
 @RUN
 @click.argument("candidate", nargs=-1, required=True)
 @JSON
 @named_errors
 def why(run: Path, candidate: tuple[str, ...], as_json: bool) -> None:
-    """Tell everything about one candidate of a run, from its ledger; the run may be going on.
+    """Tell everything about one candidate of a run.
 
-    CANDIDATE is its content hash, or enough of its beginning, or its place, as in r3 s2: every
-    candidate that was proposed for that slot. Told are when it was proposed and in what ask, each
-    finding, each try with where it ran and what it cost, and its files.
+    When it was proposed and in what ask, each finding, each try with where it ran and what it
+    cost in node-hours, and its files. Of a place such as r3 s2 every candidate that was proposed
+    or drawn for it is told, every ask that brought none, and how the slot ended. From the ledger
+    alone; the run may be going on.
     """
     from campaign.report.why import UnknownCandidateError, why as look
 
@@ -38,10 +41,10 @@ def why(run: Path, candidate: tuple[str, ...], as_json: bool) -> None:
     from campaign.report.whytext import why_lines
 
     for line in why_lines(found):
-        click.echo(line)
+        say(line)
 
 
-@click.command()
+@click.command(cls=Page)
 @RUN
 @click.option(
     "--format",
@@ -49,7 +52,7 @@ def why(run: Path, candidate: tuple[str, ...], as_json: bool) -> None:
     type=click.Choice(["csv", "jsonl", "parquet"]),
     default="csv",
     show_default=True,
-    help="parquet needs the extra: pip install 'simgate[parquet]'.",
+    help="What to write; parquet needs the extra: pip install 'simgate[parquet]'.",
 )
 @click.option(
     "--what",
@@ -67,10 +70,11 @@ def why(run: Path, candidate: tuple[str, ...], as_json: bool) -> None:
 def export(
     run: Path, how: Format, what: Literal["observations", "candidates"], out: Path | None
 ) -> None:
-    """Write a run as a table: one row for each observation, with where it comes from.
+    """Write a run as a table of observations or candidates.
 
-    The columns are told in docs/how-to/report.md. An observation whose simulation failed has an
-    empty value and says why.
+    One row for each, with where it comes from; docs/how-to/report.md has the columns. Times are
+    seconds since the epoch, text is UTF-8. An observation whose simulation failed has an empty
+    value and says why. From the ledger alone; the run may be going on.
     """
     from campaign.report.export import (
         MissingExtraError,

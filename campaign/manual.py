@@ -63,7 +63,8 @@ def render_ledger() -> str:
 
 
 def _help(command: click.Command, name: str) -> str:
-    with click.Context(command, info_name=name, max_content_width=96, terminal_width=96) as context:
+    make = command.context_class
+    with make(command, info_name=name, max_content_width=96, terminal_width=96) as context:
         return command.get_help(context)
 
 

@@ -6,6 +6,7 @@ proposal depends on may look at them before the round is over.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from campaign.config import CampaignConfig, Objective
@@ -51,10 +52,15 @@ def trials(state: CampaignState, config: CampaignConfig) -> tuple[Trial, ...]:
 
     A rejected candidate that was run all the same is known by its simulation alone.
     """
+    return trials_of(state, observations(state, config))
+
+
+def trials_of(state: CampaignState, observed: Iterable[Observation]) -> tuple[Trial, ...]:
+    """The same from all observations of the run, for whoever has them."""
     ended = {number for number, rounds in state.rounds.items() if rounds.ended}
     learned = {
         seen.slot.candidate: Trial(seen.slot.parameters, seen.value, seen.reason)
-        for seen in observations(state, config)
+        for seen in observed
         if seen.round in ended
     }
     rejected = [

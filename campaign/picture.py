@@ -15,6 +15,7 @@ from rich.text import Text
 from campaign.lines import number, plain, point_text
 from campaign.model import Disposition, Mode
 from campaign.observations import unproven
+from campaign.outlet import STAND_IN
 from campaign.pictureparts import agent_lines, budget_lines, fitting, judge_lines, work_lines
 from campaign.plot import ASCII, BLOCKS, Ink, Part, bar, is_wide, plot
 from campaign.progress import LAST, Progress
@@ -104,8 +105,7 @@ def picture(scene: Scene, canvas: Canvas) -> list[Text]:
 def fitted(line: Text, canvas: Canvas) -> Text:
     """The line cut to the width, in characters that can be shown."""
     if canvas.ascii and not line.plain.isascii():
-        plain_text = line.plain.replace("…", "...").replace("±", "+-")
-        line = Text(plain_text.encode("ascii", "backslashreplace").decode(), line.style)
+        line = Text(line.plain.encode("ascii", STAND_IN).decode("ascii", "replace"), line.style)
     line.no_wrap = True
     line.truncate(max(1, canvas.width), overflow="crop" if canvas.ascii else "ellipsis")
     return line

@@ -75,7 +75,9 @@ class Recorder:
             for listener in tuple(self._listeners):
                 try:
                     listener(entry, self.state)
-                except (Exception, SystemExit) as error:  # Rich leaves a closed pipe by SystemExit
+                except SystemExit:  # by which a closed pipe is left: nobody reads any more
+                    self._listeners.remove(listener)
+                except Exception as error:  # of a view, which no campaign ends with
                     self._listeners.remove(listener)
                     _log.warning("a view failed: %s: %s", type(error).__name__, error)
 

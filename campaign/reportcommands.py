@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -17,9 +19,10 @@ from campaign.clibase import (
     percentage,
     print_json,
 )
+from campaign.helppage import Page
 
 
-@click.command()
+@click.command(cls=Page)
 @RUN
 @click.option(
     "--html",
@@ -46,10 +49,11 @@ def report(
     fail_under: float | None,
     as_json: bool,
 ) -> None:
-    """Report on a run, from its ledger alone; it may be running.
+    """Report on a run: its result, and what the gate saved.
 
     What it found and how sure that is, what the gate stopped and which node-hours each check
-    saved, what was spent, and what the tasks and the nodes did. Without an option as tables.
+    saved, what was spent, and what the tasks and the nodes did. Without an option as tables. From
+    the ledger alone; the run may be going on.
 
     With --rules: which rule fails most, by agent and round. A candidate is one proposal for one
     slot, so that a slot asked for twice counts twice; what the surrogate drew to fill a slot is
@@ -88,10 +92,12 @@ def _report_rules(run: Path, fail_under: float | None, as_json: bool) -> None:
 def _report_run(run: Path, html: Path | None, as_csv: bool, as_json: bool) -> None:
     import gc
 
+    from campaign.ledger import uncollected
     from campaign.report.figures import as_data, figures
 
-    found = figures(run)
-    gc.freeze()  # kept to the end; of a long run, every look for garbage in it takes a second
+    with uncollected():
+        found = figures(run)
+        gc.freeze()  # kept to the end; of a long run, every look for garbage takes a second
     if html is not None:
         from campaign.report.page import page
 
@@ -104,13 +110,13 @@ def _report_run(run: Path, html: Path | None, as_csv: bool, as_json: bool) -> No
         print_json(as_data(found))
     elif as_csv:
         import csv
-        import sys
 
         from campaign.report.text import rows
 
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(("table", "row", "figure", "value"))
-        writer.writerows(rows(found))
+        with click.open_file("-", "w", encoding="utf-8") as out:  # as export writes it
+            writer = csv.writer(out, lineterminator="\n")
+            writer.writerow(("table", "row", "figure", "value"))
+            writer.writerows(rows(found))
     elif html is None:
         from campaign.report.text import tables
 
@@ -119,7 +125,7 @@ def _report_run(run: Path, html: Path | None, as_csv: bool, as_json: bool) -> No
         _print(head, tables(found))
 
 
-@click.command()
+@click.command(cls=Page)
 @RUN
 @click.option(
     "--with",
@@ -133,13 +139,14 @@ def _report_run(run: Path, html: Path | None, as_csv: bool, as_json: bool) -> No
 @JSON
 @named_errors
 def replay(run: Path, other: Path, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Judge again every candidate a run saw, under other rules, and say what would have changed.
+    """Judge a run's candidates by other rules.
 
-    Nothing is run or asked. Every candidate of every generation is judged in the batch and after
-    the history it had. The answers of the run's agent and verifiers are taken as they were: had an
-    earlier candidate of a slot passed, the later ones would not have been proposed, and had one
-    been rejected, another would have been. A rule that reads the agent's rationale, which is kept
-    nowhere, is not judged again: the run's verdict of it holds if the rule is the same.
+    Says what would have changed; nothing is run or asked. Every candidate of every generation is
+    judged in the batch and after the history it had. The answers of the run's agent and verifiers
+    are taken as they were: had an earlier candidate of a slot passed, the later ones would not have
+    been proposed, and had one been rejected, another would have been. A rule that reads the agent's
+    rationale, which is kept nowhere, is not judged again: the run's verdict of it holds if the rule
+    is the same.
 
     Node-hours saved are what was spent on candidates that would have been stopped before; those
     that would be spent are an estimate from what such tasks took in this run. Each candidate
@@ -151,7 +158,8 @@ def replay(run: Path, other: Path, overrides: tuple[str, ...], as_json: bool) ->
 
     state, config = load(run)
     loaded = load_config(other, overrides)
-    found = compare(state, config, loaded)
+    with redirect_stdout(sys.stderr):  # what a check of the user's own prints is no answer
+        found = compare(state, config, loaded)
     how, _ = run_state(state, run)
     if as_json:
         head = {"name": config.name, "run_dir": str(run.absolute()), "config": str(loaded.path)}

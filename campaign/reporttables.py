@@ -152,7 +152,7 @@ def _table(title: str, *columns: str) -> Table:
 
 def _numbers(table: Table, *columns: str) -> None:
     for name in columns:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")  # never cut
 
 
 def _tallied(tally: Tally) -> tuple[str, ...]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from campaign.clibase import CONFIG, FAILED, JSON, SET, fail, named_errors, percentage, print_json
+from campaign.helppage import Page
+from campaign.outlet import say
 
 if TYPE_CHECKING:
     from campaign.rulebook import RuleBook
@@ -25,15 +29,16 @@ FAIL_UNDER = click.option(
 _SHOWN = 50  # failing records that are told one by one
 
 
-@click.command()
+@click.command(cls=Page)
 @CONFIG
 @JSON
 @SET
 @named_errors
 def rules(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
-    """Show every check, rule and verifier that would run, in order, and where it comes from.
+    """Show every check, rule and verifier that would run.
 
-    CONFIG may also be a file of rules alone.
+    In the order they run, with what each reads and where it comes from. CONFIG may also be a file
+    of rules alone.
     """
     from campaign.rulebook import open_book, rows
 
@@ -59,10 +64,10 @@ def rules(config: Path, as_json: bool, overrides: tuple[str, ...]) -> None:
     wide = console if console.is_terminal else Console(width=140)  # a file is as wide as it likes
     wide.print(table)
     if book.observes:
-        click.echo("repair: none: what the rules say is recorded and blocks nothing.")
+        say("repair: none: what the rules say is recorded and blocks nothing.")
 
 
-@click.command()
+@click.command(cls=Page)
 @CONFIG
 @click.option(
     "--records",
@@ -91,19 +96,21 @@ def check(
     as_json: bool,
     overrides: tuple[str, ...],
 ) -> None:
-    """Judge candidates from a file by the rules of a campaign. Nothing is run or asked.
+    """Judge candidates from a file by the rules of a campaign.
 
-    A candidate is an object of parameters, with the agent's `rationale` if a rule reads it. The
-    file is judged as one batch. CONFIG may also be a file of rules alone, which then judges
-    records of any fields. The rules are put to a record even where the parameters' own bounds
-    and types reject it, which a run would not do.
+    Nothing is run or asked. A candidate is an object of parameters, with the agent's `rationale` if
+    a rule reads it. The file is judged as one batch. CONFIG may also be a file of rules alone,
+    which then judges records of any fields. The rules are put to a record even where the
+    parameters' own bounds and types reject it, which a run would not do.
     """
     from campaign.records import read_records
     from campaign.rulebook import open_book
     from campaign.trying import judge_records, tally
 
     book = open_book(config, overrides)
-    judged = judge_records(book, read_records(source, form=form, texts=book.texts))
+    records = read_records(source, form=form, texts=book.texts)
+    with redirect_stdout(sys.stderr):  # what a check of the user's own prints is no answer
+        judged = judge_records(book, records)
     counts = tally(book, judged)
     if as_json:
         print_json({"records": [one.as_record() for one in judged], "summary": counts})
@@ -129,14 +136,14 @@ def _print_judged(book: RuleBook, judged: Sequence[Judged], *, show_all: bool) -
     told = [one for one in judged if show_all or not one.passes or _remarks(one)]
     for one in told if show_all else told[:_SHOWN]:
         if one.passes:
-            click.echo(f"record {one.number} passes")
+            say(f"record {one.number} passes")
         for finding in one.by_space:
             if not finding.passed:
-                click.echo(f"record {one.number} rejected by {finding.check}: {finding.reason}")
+                say(f"record {one.number} rejected by {finding.check}: {finding.reason}")
         for rule, word, detail in _remarks(one, observed=book.observes):
-            click.echo(f"record {one.number} {word} {rule}: {plain(detail)}")
+            say(f"record {one.number} {word} {rule}: {plain(detail)}")
     if not show_all and len(told) > _SHOWN:
-        click.echo(f"+{len(told) - _SHOWN} more records; --all or --json tells of all")
+        say(f"+{len(told) - _SHOWN} more records; --all or --json tells of all")
 
 
 def _remarks(judged: Judged, *, observed: bool = False) -> list[tuple[str, str, str]]:
@@ -172,4 +179,4 @@ def _print_tally(counts: dict[str, Any]) -> None:
         cells = [str(row[word]) for word in SAID]
         table.add_row(_text(row["id"]), *cells, style=style)
     Console().print(table)
-    click.echo(f"{counts['passed']} of {counts['records']} records pass")
+    say(f"{counts['passed']} of {counts['records']} records pass")

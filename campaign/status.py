@@ -47,6 +47,7 @@ from campaign.observations import best, observations, unproven
 from campaign.state import CampaignState, fold
 from campaign.talks import talks
 from campaign.waiting import look, standing
+from executors.base import TaskStatus
 
 CAPS = ("node_hours", "verifier_node_hours", "generations", "tokens", "judge_calls")
 KILLED = "its driver ended without a word; resume goes on"
@@ -187,7 +188,7 @@ def _tasks(state: CampaignState) -> dict[str, Any]:
     ended = [end for task in state.tasks.values() for end in task.ended]
     return {
         "running": sum(task.open is not None for task in state.tasks.values()),
-        "done": sum(end.status == "done" for end in ended),
-        "failed": sum(end.status not in ("done", "cancelled") for end in ended),
+        "done": sum(end.status == TaskStatus.DONE for end in ended),
+        "failed": sum(end.status not in (TaskStatus.DONE, TaskStatus.CANCELLED) for end in ended),
         "seconds": sum(end.seconds for end in ended),
     }

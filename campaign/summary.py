@@ -18,6 +18,7 @@ from campaign.observations import best, reached, unproven
 from campaign.state import CampaignState
 from campaign.status import CAPS
 from campaign.talks import talks
+from checks.finding import Status
 
 STYLES = {
     Disposition.ACCEPTED: "green",
@@ -39,8 +40,8 @@ _IF_USED = ("tokens", "judge_calls")  # counters that many runs have no use for
 def disposition_table(counts: Mapping[str, int]) -> Table:
     """How many slots ended which way."""
     table = Table(title="Slots by disposition", title_justify="left", title_style="bold")
-    table.add_column("disposition")
-    table.add_column("slots", justify="right")
+    table.add_column("disposition", no_wrap=True)
+    table.add_column("slots", justify="right", no_wrap=True)
     table.add_column("meaning")
     for name in Disposition:
         style = STYLES[name] if counts[name.value] else "dim"
@@ -51,9 +52,9 @@ def disposition_table(counts: Mapping[str, int]) -> Table:
 def budget_table(config: CampaignConfig, state: CampaignState) -> Table:
     """What was spent of what."""
     table = Table(title="Budgets", title_justify="left", title_style="bold")
-    table.add_column("cap")
+    table.add_column("cap", overflow="fold")
     for title in ("spent", "reserved", "limit"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     for name in CAPS:
         cap = config.budgets.cap(name)
         counter = state.usage.counter(counted_by(name, cap))
@@ -81,8 +82,8 @@ def allocation_table(state: CampaignState) -> Table | None:
         ("lost", bill.lost, "tries that were lost or cancelled"),
     )
     table = Table(title="Allocation", title_justify="left", title_style="bold")
-    table.add_column("part")
-    table.add_column("node-hours", justify="right")
+    table.add_column("part", no_wrap=True)
+    table.add_column("node-hours", justify="right", no_wrap=True)
     table.add_column("meaning")
     for part, hours, meaning in rows:
         table.add_row(part, f"{hours:.4g}", meaning)
@@ -93,9 +94,9 @@ def gate_table(state: CampaignState) -> Table | None:
     """Rejections by the check or verifier that made them, None when there were none."""
     counts: dict[str, int] = {}
     for rounds in state.rounds.values():
-        for answer in rounds.answers.values():
-            if answer.stage:
-                counts[answer.stage] = counts.get(answer.stage, 0) + 1
+        for generation in rounds.answers:
+            if stage := rounds.refused(generation)[0]:
+                counts[stage] = counts.get(stage, 0) + 1
         for judged in rounds.judged.values():
             for verdict in judged.verdicts:
                 for check in rejecting(judged, verdict):
@@ -106,8 +107,8 @@ def gate_table(state: CampaignState) -> Table | None:
     if not counts:
         return None
     table = Table(title="What the gate rejected", title_justify="left", title_style="bold")
-    table.add_column("check or verifier")
-    table.add_column("rejected", justify="right")
+    table.add_column("check or verifier", overflow="fold")
+    table.add_column("rejected", justify="right", no_wrap=True)
     for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         table.add_row(Text(name), str(count))
     return table
@@ -115,7 +116,7 @@ def gate_table(state: CampaignState) -> Table | None:
 
 def rejecting(judged: Judged, verdict: VerdictRecord) -> set[str]:
     """The checks and rules that rejected a candidate."""
-    found = {one.check for one in verdict.findings if one.status == "reject"}
+    found = {one.check for one in verdict.findings if one.status == Status.REJECT}
     if judged.observed:
         return found
     failed, skipped = (verdict.expect.get(key, ()) for key in ("failed", "skipped"))

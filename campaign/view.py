@@ -18,6 +18,7 @@ from rich.text import Text
 from campaign.config import CampaignConfig
 from campaign.events import Entry
 from campaign.lines import line
+from campaign.outlet import STAND_IN
 from campaign.picture import RUNNING, Canvas, Scene, picture, stamped
 from campaign.progress import Progress
 from campaign.state import CampaignState
@@ -57,7 +58,7 @@ class LineView:
 
     def write(self, text: str) -> None:
         """Write lines at once, and nothing any more when nobody reads them."""
-        text = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        text = text.encode(self._encoding, STAND_IN).decode(self._encoding, "replace")
         try:
             self._file.write(text)
             self._file.flush()

@@ -12,20 +12,21 @@ from typing import NoReturn
 import click
 
 from campaign.clibase import FAILED, RUN, STOPPED, named_errors
+from campaign.helppage import Page
 
 INTERRUPTED = 130
 
 
-@click.command()
+@click.command(cls=Page)
 @RUN
 @click.option("--once", is_flag=True, help="Show the run as it is now, and do not wait for more.")
 @named_errors
 def watch(run: Path, once: bool) -> None:
-    """Show a run while it runs, from its files alone; a driver need not be on this machine.
+    """Show a run while it goes on, from its files alone.
 
-    On a terminal that is the live view of simgate run; elsewhere one line per decision, from the
-    beginning of the run. Nothing is written. It ends with the run, and with its exit code: 0
-    done, 1 failed, 75 stopped; with --once 0 as long as the run has not ended.
+    On a terminal that is the live view of simgate run; elsewhere one line for each decision, from
+    the beginning of the run. The driver may be on another machine; nothing is written. A run
+    that is not there yet is waited for. It ends with the run, and with its exit code.
     """
     # A terminal gets its cursor back when this is told to end, too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

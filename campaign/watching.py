@@ -16,7 +16,7 @@ from rich.console import Console
 
 from campaign.config import CampaignConfig
 from campaign.events import Entry
-from campaign.ledger import NAME, LedgerError, NoLedgerError
+from campaign.ledger import NAME, LedgerError, NoLedgerError, opened
 from campaign.model import JobOutcome
 from campaign.picture import RUNNING, stamped
 from campaign.pulse import Pulse, Sign
@@ -188,7 +188,8 @@ def glance(directory: Path, console: Console) -> tuple[How, bool]:
     """
 
     def missing() -> None:
-        raise NoLedgerError(f"{directory}: holds no run; give a directory with a {NAME}")
+        with opened(directory / NAME):  # which says what is missing
+            raise NoLedgerError(f"{directory}: its {NAME} is empty")
 
     board = Board(console, awaited(directory, missing))
     follower = Follower(directory, once=True)

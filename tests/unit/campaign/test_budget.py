@@ -18,8 +18,8 @@ from campaign.limits import worst_case
 from campaign.model import JobOutcome
 from campaign.state import CampaignState
 from executors.base import TaskResult, TaskStatus
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 ONE = 15 / 3600  # node-hours that a try of the tests' tasks reserves
 
 

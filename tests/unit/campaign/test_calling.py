@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import running
-from campaign.agents.base import AgentError
+from campaign.agents.base import AgentError, LoadingError
 from campaign.config import CampaignConfig
 from campaign.events import Answered, Called, CallFailed, Entry, JobStarted, Unanswered
 from campaign.ledger import Ledger
 from campaign.model import Answer, JobOutcome
 from executors.base import TaskResult, TaskStatus
 from speaking import WORST, Line, SpeakingAgent, answer, speaking
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 BAD = [{"x": 0.1, "y": 2.0}, {"x": 0.2, "y": 3.0}, {"x": 0.3, "y": 4.0}]
 DOWN = AgentError("the server is away", unspent=True)
 CUT = AgentError("the connection was lost")
@@ -88,7 +88,7 @@ def test_what_can_never_work_ends_the_run_at_once(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_still_loading_uses_up_no_retry(tmp_path: Path) -> None:
-    loading = AgentError("loading", status=503, loading=True, unspent=True)
+    loading = LoadingError("loading", status=503, unspent=True)
     lines: list[Line] = [*[loading] * 5, answer(*GOOD)]
     agent = {"kind": "openai", "model": "m", "url": "http://127.0.0.1:1/v1", "retries": 0}
     asked = config(agent={"retries": 0})

@@ -17,7 +17,7 @@ from campaign.events import JobStarted
 from campaign.ledger import Ledger, read
 from campaign.state import fold
 from campaign.status import status
-from folders import folder, plain, process, simgate
+from folders import SLOW, folder, interrupted, plain, process, simgate
 
 STANDS_IN = {"kind": "python", "function": "model:bowl", "walltime": "10s"}
 COMMAND = {
@@ -244,23 +244,12 @@ def test_slurm_is_asked_for_nothing(tmp_path: Path) -> None:
     assert "simgate submit would give this to Slurm" in ran.stdout
 
 
-SLOW = "import time\ndef stable(c):\n    time.sleep(60)\ndef bowl(c):\n    return {'loss': 1.0}\n"
-
-
 def test_a_dry_run_that_is_stopped_has_failed(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", stop_grace="1s")
     (campaign / "model.py").write_text(SLOW)
-    code = "from campaign.cli import main; main()"
     words = ["run", campaign, "--run-dir", tmp_path / "r", "--dry-run"]
-    argv = [sys.executable, "-c", code, *map(str, words)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as driver:
-        assert driver.stdout is not None
-        for line in driver.stdout:
-            if "asks for" in line:
-                break
-        driver.send_signal(signal.SIGINT)
-        said = driver.stdout.read()
-        assert driver.wait(30) == 1
+    code, said = interrupted(*words, by=signal.SIGINT)
+    assert code == 1
     assert "Go on with" not in said
     found = status(tmp_path / "r")
     assert found["state"] == "failed"

@@ -15,7 +15,7 @@ from campaign.drive import creation
 from campaign.events import Entry, JobEnded, RunCreated
 from campaign.ledger import NAME, Ledger, read
 from campaign.status import status
-from folders import folder, process, simgate
+from folders import SLOW, argv, folder, interrupted, process, simgate
 
 
 def last(run_dir: Path) -> JobEnded:
@@ -74,24 +74,13 @@ def test_a_campaign_without_any_result_ends_with_one(tmp_path: Path) -> None:
     assert status(tmp_path / "r")["state"] == "failed"
 
 
-SLOW = "import time\ndef stable(c):\n    time.sleep(60)\ndef bowl(c):\n    return {'loss': 1.0}\n"
-
-
 @pytest.mark.slow
 def test_a_signal_stops_a_run_that_resume_goes_on_with(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", rounds=1, stop_grace="1s")
     (campaign / "model.py").write_text(SLOW)
     run_dir = tmp_path / "r"
-    code = "from campaign.cli import main; main()"
-    argv = [sys.executable, "-c", code, "run", str(campaign), "--run-dir", str(run_dir)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as driver:
-        assert driver.stdout is not None
-        for line in driver.stdout:
-            if "asks for" in line:
-                break
-        driver.send_signal(signal.SIGTERM)
-        said = driver.stdout.read()
-        assert driver.wait(30) == 75
+    code, said = interrupted("run", campaign, "--run-dir", run_dir, by=signal.SIGTERM)
+    assert code == 75
     assert said.splitlines()[-1] == f"Go on with: simgate resume {run_dir}"
     assert status(run_dir)["state"] == "stopped"
     (campaign / "model.py").write_text(SLOW.replace("time.sleep(60)", "return {'verdict': 'pass'}"))
@@ -151,8 +140,8 @@ main(["resume", sys.argv[1]])
 
 def broken(run_dir: Path, what: str) -> subprocess.CompletedProcess[str]:
     """Resume a run whose loop does ``what`` inside a task group."""
-    argv = [sys.executable, "-c", BROKEN.replace("{what}", what), str(run_dir)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    program = [sys.executable, "-c", BROKEN.replace("{what}", what), str(run_dir)]
+    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_an_unexpected_exception_of_the_driver_is_one_line_and_the_ledger_is_whole(
@@ -215,12 +204,10 @@ def test_an_executor_that_cannot_start_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_nobody_reading_the_output_is_no_reason_to_end(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", rounds=1)
-    code = "from campaign.cli import main; main()"
-    words = ["run", str(campaign), "--run-dir", str(tmp_path / "r")]
-    argv = [sys.executable, "-c", code, *words]
+    words = argv("run", campaign, "--run-dir", tmp_path / "r")
     read_end, write_end = os.pipe()
     os.close(read_end)
-    ran = subprocess.run(argv, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
+    ran = subprocess.run(words, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write_end)
     assert ran.returncode == 0, ran.stderr
     assert "Traceback" not in ran.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from campaign.feedback import Advice, Told, correction, structural
+from campaign.feedback import Advice, Told, Wording, correction, structural
 from campaign.grid import encode
 from campaign.judging import bounds
 from campaign.space import CategoricalParameter, FloatParameter, IntParameter, Point, Space
@@ -126,21 +126,20 @@ def test_an_authored_template_is_filled_to_the_golden_text() -> None:
         "TASK {original_prompt}\nANSWER{response_json}\n"
         "WRONG\n{failed_lines}\nKEEP\n{passing_lines}"
     )
-    found = correction(
-        PLATE, told, pinned, ADVICE, template, "Propose {4} plates.", '{"candidates": []}'
-    )
+    wording = Wording(template, "Propose {4} plates.", '{"candidates": []}')
+    found = correction(PLATE, told, pinned, ADVICE, wording)
     assert found == (DATA / "template.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("template", [None, TEMPLATE])
+@pytest.mark.parametrize("wording", [None, Wording(TEMPLATE)])
 def test_r04_twenty_errors_on_a_candidate_of_ten_kilobytes_stay_within_the_cap(
-    template: str | None,
+    wording: Wording | None,
 ) -> None:
     candidate = {"x": "v" * 10_000, "y": 2.0}
     found = tuple(by_rule(f"rule_{n}", f"{'v' * 10_000} is wrong") for n in range(20))
-    text = correction(PLAIN, [Told(0, 0, candidate, found)], {}, ADVICE, template)
+    text = correction(PLAIN, [Told(0, 0, candidate, found)], {}, ADVICE, wording)
     assert len(text.encode()) <= MOST
-    assert text.count(" was `") == (template is None)
+    assert text.count(" was `") == (wording is None)
     assert len(lines(text.replace("|", "\n"), "- slot 0 (candidates[0]) rejected by rule_")) == 20
     assert "more are not listed" not in text
 
@@ -224,7 +223,8 @@ def test_r04_r07_nothing_untrusted_leaves_its_fence_or_the_bounds(
 
 @given(hostile)
 def test_r07_the_whole_answer_in_a_template_cannot_close_its_fence(response: str) -> None:
-    text = correction(PLAIN, [Told(0, 0, GOOD, ())], {}, NOTHING, "{response_json}", "", response)
+    wording = Wording("{response_json}", response=response)
+    text = correction(PLAIN, [Told(0, 0, GOOD, ())], {}, NOTHING, wording)
     fence = [at for at, one in enumerate(text.split("\n")) if one.startswith("```")]
     assert len(fence) == 2
     assert "\x1b" not in text
@@ -234,7 +234,7 @@ def test_r07_the_whole_answer_in_a_template_cannot_close_its_fence(response: str
 @given(st.dictionaries(hostile, json_values, max_size=4))
 def test_r07_an_answer_of_json_stays_json_of_the_same_value_in_its_fence(answer: object) -> None:
     response = json.dumps(answer, ensure_ascii=False)
-    text = correction(PLAIN, [], {}, NOTHING, "{response_json}", "", response)
+    text = correction(PLAIN, [], {}, NOTHING, Wording("{response_json}", response=response))
     within = text.split("\n```\n")[1]
     assert repr(json.loads(within)) == repr(json.loads(response))
 
@@ -263,7 +263,7 @@ def test_r05_r41_two_processes_with_different_hash_seeds_write_the_same_bytes() 
     code = (
         "import sys, test_feedback as t; told, pinned = t.example();"
         "text = t.correction(t.PLATE, told, pinned, t.ADVICE)"
-        " + t.correction(t.PLATE, told, pinned, t.ADVICE, t.TEMPLATE, 'o', 'r');"
+        " + t.correction(t.PLATE, told, pinned, t.ADVICE, t.Wording(t.TEMPLATE, 'o', 'r'));"
         "sys.stdout.buffer.write(text.encode())"
     )
     written = {
@@ -307,7 +307,7 @@ def test_r08_the_text_says_that_no_person_wrote_it_and_asks_to_fix_nothing() -> 
     told, pinned = example()
     for text in (
         correction(PLATE, told, pinned, ADVICE),
-        correction(PLATE, told, pinned, ADVICE, "{failed_lines}"),
+        correction(PLATE, told, pinned, ADVICE, Wording("{failed_lines}")),
         structural("schema", "no JSON object", 3, "one JSON object"),
     ):
         assert "fix" not in text.lower()
@@ -327,8 +327,8 @@ def test_r09_accepted_and_open_slots_are_disjoint_and_complete_for_every_subset(
         for failing in itertools.combinations(batch, many):
             told = [Told(slot, place, GOOD, ()) for place, slot in enumerate(failing)]
             pinned = {slot: GOOD for slot in batch if slot not in failing}
-            for template in (None, TEMPLATE):
-                text = correction(PLAIN, told, pinned, NOTHING, template)
+            for wording in (None, Wording(TEMPLATE)):
+                text = correction(PLAIN, told, pinned, NOTHING, wording)
                 assert opened(text) == list(failing)
                 assert accepted(text) == list(pinned)
                 noun = "candidate" if many == 1 else "candidates"
@@ -405,9 +405,8 @@ def test_what_passes_is_listed_once_for_a_slot_and_bounded() -> None:
 
 def test_a_template_is_text_and_placeholders_and_never_a_format() -> None:
     told = [Told(0, 0, {"x": "{failed_lines}", "y": 0.5}, (by_rule("level", "{0.__class__}"),))]
-    text = correction(
-        PLAIN, told, {}, NOTHING, "{{a}} {original_prompt} {failed_lines}", "{passing_lines} {x!r}"
-    )
+    wording = Wording("{{a}} {original_prompt} {failed_lines}", "{passing_lines} {x!r}")
+    text = correction(PLAIN, told, {}, NOTHING, wording)
     assert text.startswith("{a} {passing_lines} {x!r} - slot 0")
     assert "{0.__class__}" in text
 
@@ -416,7 +415,7 @@ def test_a_templates_lists_are_bounded_and_the_prompt_and_the_answer_are_whole()
     many = tuple(by_rule(f"r{n}", "é" * 300) for n in range(500))
     told = [Told(slot, slot, GOOD, many, tuple(f"p{n}" for n in range(90))) for slot in range(90)]
     original, response = "o" * 50_000, json.dumps({"candidates": ["é" * 50_000]})
-    text = correction(PLAIN, told, {}, NOTHING, TEMPLATE, original, response)
+    text = correction(PLAIN, told, {}, NOTHING, Wording(TEMPLATE, original, response))
     first, answer, failed, passing = text.split("|")
     assert first == original
     assert json.loads(answer.strip().strip("`")) == json.loads(response)
@@ -465,5 +464,5 @@ def test_a_long_shape_is_cut_at_a_character() -> None:
 def test_the_inputs_are_not_changed() -> None:
     told, pinned = example()
     before = repr((told, pinned))
-    correction(PLATE, told, pinned, ADVICE, TEMPLATE, "o", "r")
+    correction(PLATE, told, pinned, ADVICE, Wording(TEMPLATE, "o", "r"))
     assert repr((told, pinned)) == before

@@ -53,6 +53,12 @@ def test_a_file_that_cannot_be_read_starts_nothing(tmp_path: Path, content: byte
         assert begun.names == ()
 
 
+def test_a_path_that_cannot_be_looked_at_starts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with head_start(tmp_path / "file" / ("x" * 300)) as begun:
+        assert begun.names == ()
+
+
 def test_a_probe_nobody_asks_is_ended(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import signal\nsignal.pause()\n")
     with Probe(["slow:f"], str(tmp_path)) as probe:

@@ -13,16 +13,10 @@ from campaign.config import CampaignConfig
 from campaign.events import Answered, Filled, Judged, SlotEnded, TaskStarted
 from campaign.ledger import read
 from campaign.model import SIMULATION, JobOutcome
-from running import agent, run
+from repairing import LEVEL
+from running import agent, of, run
+from square import GOOD, STEEP
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
-STEEP = {"x": 0.4, "y": 0.95}
-LEVEL = {
-    "id": "level",
-    "type": "expression",
-    "params": {"condition": "x + y <= 1"},
-    "hint": "lower y",
-}
 CHECK = """
 from checks import check
 
@@ -41,10 +35,6 @@ def one_round(*rules: object, **changes: Any) -> CampaignConfig:
     return running.config(
         **{"rounds": 1, "verifiers": [], "expect": expect | changes.pop("expect", {})} | changes
     )
-
-
-def of(ran: running.Ran, kind: type) -> list[Any]:
-    return [entry.event for entry in ran.entries if isinstance(entry.event, kind)]
 
 
 def with_check(folder: Path) -> Path:

@@ -58,6 +58,21 @@ REJECT = {"verdict": "reject", "reason": "drifts\n\x1b[31mby 2 %"}
             "r1 g1 answer rejected at empty: nothing",
         ),
         ([events.Answered(round=1, generation=1, candidates=[])], ""),
+        (
+            [
+                events.Asked(round=1, generation=1, slots=[0, 1]),
+                events.Answered(round=1, generation=1, candidates=[{"x": 0.5}]),
+            ],
+            "r1 g1 answer rejected at count: 1 candidates; give exactly 2",
+        ),
+        (
+            [events.Asked(round=1, generation=1, slots=[*range(9_000), 9_001])],
+            "r1 g1 asks for 9001 candidates: s0-s8999 s9001",
+        ),
+        (
+            [events.Filled(round=1, draw=1, slots=list(range(0, 9_000, 2)), candidates=[])],
+            f"r1 the surrogate fills {' '.join(f's{n}' for n in range(0, 64, 2))} and more",
+        ),
         ([events.Filled(round=1, draw=1, slots=[1], candidates=[])], "r1 the surrogate fills s1"),
         (
             [events.Filled(round=1, draw=2, slots=[1], candidates=[])],

@@ -10,8 +10,8 @@ import running
 from campaign.events import Asked, TaskStarted
 from campaign.model import SIMULATION, JobOutcome
 from executors.base import TaskResult, TaskStatus
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 ONE = 15 / 3600
 
 

@@ -64,6 +64,22 @@ def test_a_program_in_the_campaign_folder_must_be_executable(tmp_path: Path) -> 
     assert look(tmp_path, simulation=task).problems == ()
 
 
+def test_the_script_of_an_interpreter_must_be_there(tmp_path: Path) -> None:
+    task = COMMAND | {"command": ["{python}", "{campaign_dir}/run.py", "{x}"]}
+    path, _, said = problem(tmp_path, simulation=task)
+    assert path == "simulation.command[1]"
+    assert said == f"'{tmp_path}/run.py': does not exist; name a file to run"
+    (tmp_path / "run.py").write_text("")
+    assert look(tmp_path, simulation=task).problems == ()
+
+
+def test_a_script_relative_to_the_task_must_be_one_of_its_files(tmp_path: Path) -> None:
+    task = COMMAND | {"command": ["{python}", "./run.py"]}
+    assert problem(tmp_path, simulation=task)[2].endswith("write {campaign_dir}/run.py")
+    (tmp_path / "run.in").write_text("")
+    assert look(tmp_path, simulation=task | {"files": {"run.py": "run.in"}}).problems == ()
+
+
 def test_a_program_that_depends_on_the_candidate_is_left_to_the_run(tmp_path: Path) -> None:
     assert look(tmp_path, simulation=COMMAND | {"command": ["solve_{x}"]}).problems == ()
 

@@ -14,8 +14,8 @@ from campaign.events import Judged, SlotEnded
 from campaign.model import JobOutcome
 from checks.world import BUILT_IN, JUDGE
 from running import agent, run
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 CANARY = "zanzibar"
 WHY = f"because {CANARY} says so"
 BY_TYPE: dict[str, dict[str, Any]] = {

@@ -30,9 +30,8 @@ from campaign.state import fold
 from campaign.status import load
 from folders import folder, plain, simgate
 from running import agent, run, verifier
+from square import GOOD, STEEP
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
-STEEP = {"x": 0.4, "y": 0.95}
 RIGHT = {"x": 0.6, "y": 0.1}  # the verifier rejects it
 OUTSIDE = {"x": 0.1, "y": 1.5}
 AGENT = {"kind": "replay", "file": "none.yaml"}  # stands for the scripted one

@@ -16,9 +16,10 @@ import running
 from campaign.events import Answered, Asked, Filled, Judged, SlotEnded, TaskStarted
 from campaign.limits import DRAWS
 from campaign.model import JobOutcome
-from repairing import GOOD, LEVEL, OUTSIDE, STEEP, UNSTABLE, config, of
-from running import run, verifier
+from repairing import LEVEL, OUTSIDE, UNSTABLE, config
+from running import of, run, verifier
 from speaking import answer, speaking
+from square import GOOD, STEEP
 
 
 def rule(name: str, condition: str) -> dict[str, Any]:

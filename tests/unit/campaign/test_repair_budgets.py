@@ -37,9 +37,10 @@ from campaign.recorder import Recorder
 from campaign.state import CampaignState, fold
 from campaign.status import status
 from campaign.talks import talks
-from repairing import GOOD, OUTSIDE, UNSTABLE, config, of
-from running import run
+from repairing import OUTSIDE, UNSTABLE, config
+from running import of, run
 from speaking import WORST, Line, answer, speaking
+from square import GOOD
 
 CUT = AgentError("the connection was lost")
 DOWN = AgentError("the server is away", unspent=True)

@@ -29,9 +29,10 @@ from campaign.events import (
 from campaign.ledger import read
 from campaign.model import JobOutcome
 from executors.base import TaskResult, TaskStatus
-from repairing import GOOD, OUTSIDE, STEEP, config, of
-from running import run, verifier
+from repairing import OUTSIDE, config
+from running import of, run, verifier
 from speaking import answer, speaking
+from square import GOOD, STEEP
 
 CHECK = """
 import json

@@ -26,9 +26,10 @@ from campaign.status import status
 from campaign.taskconfig import OnFailure
 from checks.domain import derived
 from executors.base import TaskResult, TaskStatus
-from repairing import EMPTY, GOOD, LEVEL, OUTSIDE, STEEP, UNSTABLE, config, of
-from running import run, verifier
+from repairing import EMPTY, LEVEL, OUTSIDE, UNSTABLE, config
+from running import of, run, verifier
 from speaking import answer, speaking
+from square import GOOD, STEEP
 
 ENDS, FAILURES = get_args(AtTheEnd), get_args(OnFailure)
 AT_THE_END = ("structural_failure", "semantic_rejection")

@@ -27,9 +27,10 @@ from campaign.state import fold
 from campaign.stop import Stop
 from executors.base import TaskResult, TaskStatus
 from inline import InlineExecutor
-from repairing import EMPTY, GOOD, LEVEL, OUTSIDE, STEEP, UNSTABLE, config, of
-from running import run
+from repairing import EMPTY, LEVEL, OUTSIDE, UNSTABLE, config
+from running import of, run
 from speaking import WORST, SpeakingAgent, answer, speaking
+from square import GOOD, STEEP
 
 
 def sha256(data: bytes) -> str:

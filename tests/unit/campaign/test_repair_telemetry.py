@@ -28,9 +28,10 @@ from opentelemetry.sdk.trace.export import (
 
 import running
 from campaign.events import Answered, Judged, SlotEnded
-from repairing import EMPTY, GOOD, LEVEL, OUTSIDE, STEEP, UNSTABLE, config, of
-from running import run
+from repairing import EMPTY, LEVEL, OUTSIDE, UNSTABLE, config
+from running import of, run
 from speaking import answer, speaking
+from square import GOOD, STEEP
 
 
 class RaisingSpans(SpanExporter):

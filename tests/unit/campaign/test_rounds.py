@@ -17,18 +17,15 @@ from campaign.ledger import read
 from campaign.model import SIMULATION, Disposition, JobOutcome
 from campaign.state import fold
 from executors.base import TaskResult, TaskStatus
+from running import of
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 UNSTABLE = {"x": 0.9, "y": 0.5}
 OUTSIDE = {"x": 0.1, "y": 1.5}
 
 
 def one_round(**changes: Any) -> Any:
     return running.config(rounds=1, **changes)
-
-
-def of(ran: running.Ran, kind: type) -> list[Any]:
-    return [entry.event for entry in ran.entries if isinstance(entry.event, kind)]
 
 
 def test_a_batch_that_passes_is_accepted_at_once(tmp_path: Path) -> None:

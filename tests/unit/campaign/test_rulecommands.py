@@ -147,6 +147,18 @@ def test_a_check_of_ones_own_that_raises_is_told_apart(tmp_path: Path) -> None:
     assert said in result.output
 
 
+def test_what_a_check_of_ones_own_prints_is_not_in_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "loud.py").write_text(
+        "from checks import check\nprint('read')\n\n\n@check('loud')\n"
+        "def loud(value, params):\n    print('asked')\n    return True, ''\n"
+    )
+    config = ruled(tmp_path, {"id": "heard", "type": "loud", "field": "x"})
+    result = folders.simgate("check", config, "--records", records(tmp_path, GOOD), "--json")
+    assert json.loads(result.stdout)["summary"]["passed"] == 1
+    assert result.stderr.split() == ["read", "asked"]
+
+
 def test_a_file_of_rules_alone_judges_records_of_any_fields(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(yaml.safe_dump({"expectations": [SUM]}))

@@ -22,11 +22,9 @@ from campaign.rulereport import RuleReport, Tally, as_data, rule_report
 from campaign.status import load
 from folders import simgate
 from running import agent, run
+from square import GOOD, LEVEL, STEEP
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
-STEEP = {"x": 0.4, "y": 0.95}
 OUTSIDE = {"x": 0.1, "y": 1.5}
-LEVEL = {"id": "level", "type": "expression", "params": {"condition": "x + y <= 1"}}
 NARROW = {"id": "narrow", "type": "expression", "params": {"condition": "x < 0.25"}}
 WARN = NARROW | {"severity": "warn"}
 OF_Y = NARROW | {"id": "of_y", "params": {"condition": "y < 0.5", "row_condition": "x < 0.15"}}

@@ -12,8 +12,8 @@ from rich.console import Console
 import running
 from campaign.summary import gate_table, summary
 from executors.base import TaskResult, TaskStatus
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 TARGET = {"name": "loss", "target": 0.0, "tolerance": 0.01}
 
 
@@ -42,6 +42,12 @@ def test_result_dispositions_budgets_and_place_are_there_at_any_width(
         assert name in said
     assert said.splitlines()[-1] == f"Everything is in {tmp_path}"  # unbroken, to be copied
     assert all(len(line) <= width for line in said.splitlines()[:-1])
+
+
+def test_no_figure_is_cut_on_a_narrow_terminal(tmp_path: Path) -> None:
+    said = text(tmp_path, 40, budgets={"node_hours": 2, "verifier_node_hours": 1})
+    assert "…" not in said
+    assert all(len(line) <= 40 for line in said.splitlines()[:-1])
 
 
 def test_a_fallback_is_shown_as_one(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from campaign.space import CategoricalParameter, FloatParameter, IntParameter, Point, Space
 from campaign.surrogate import predict, suggest
 from campaign.surrogate.encode import Encoder
-from campaign.trial import Goal, Trial
+from campaign.trial import Goal, Room, Trial
 
 MINIMIZE, MAXIMIZE = Goal("minimize"), Goal("maximize")
 
@@ -113,8 +113,10 @@ def test_the_order_of_trials_pending_and_excluded_does_not_matter() -> None:
                 MIXED,
                 MINIMIZE,
                 draw.sample(trials, len(trials)),
-                pending=draw.sample(pending, len(pending)),
-                exclude=draw.sample(exclude, len(exclude)),
+                Room(
+                    pending=draw.sample(pending, len(pending)),
+                    exclude=draw.sample(exclude, len(exclude)),
+                ),
                 count=4,
                 seed=5,
             )
@@ -135,9 +137,8 @@ def test_trials_pending_and_excluded_points_are_never_proposed_again() -> None:
     space: Space = {"n": whole(1, 6), "kind": choice("p", "q")}
     everything = [{"n": n, "kind": kind} for n in range(1, 7) for kind in ("p", "q")]
     trials = [Trial(point, float(point["n"])) for point in everything[:5]]
-    batch = suggest(
-        space, MINIMIZE, trials, pending=everything[5:7], exclude=everything[7:9], count=3, seed=0
-    )
+    room = Room(pending=everything[5:7], exclude=everything[7:9])
+    batch = suggest(space, MINIMIZE, trials, room, count=3, seed=0)
     assert sorted(map(repr, batch)) == sorted(map(repr, everything[9:]))
 
 
@@ -256,7 +257,7 @@ def test_a_repeated_trial_with_another_value_is_noise() -> None:
 def test_pending_points_move_the_batch_elsewhere() -> None:
     trials = run(PLANE, MINIMIZE, bowl, batches=2)
     first = suggest(PLANE, MINIMIZE, trials, count=1, seed=1)
-    second = suggest(PLANE, MINIMIZE, trials, pending=first, count=1, seed=1)
+    second = suggest(PLANE, MINIMIZE, trials, Room(pending=first), count=1, seed=1)
     rows = Encoder(PLANE).rows([*first, *second])
     assert math.dist(rows[0], rows[1]) > 0.02
 
@@ -265,7 +266,7 @@ def test_excluded_points_teach_nothing() -> None:
     trials = run(PLANE, MINIMIZE, bowl, batches=3)
     far = [{"a": 0.987654321, "b": -2.987654321}]
     free = suggest(PLANE, MINIMIZE, trials, count=4, seed=1)
-    assert suggest(PLANE, MINIMIZE, trials, exclude=far, count=4, seed=1) == free
+    assert suggest(PLANE, MINIMIZE, trials, Room(exclude=far), count=4, seed=1) == free
 
 
 def test_a_large_batch_is_filled() -> None:

@@ -110,7 +110,7 @@ def test_what_is_no_verdict_is_named(value: object, said: str) -> None:
         ({"gain": 1}, "answered 'gain'; the objective 'loss'"),
         ({"loss": float("nan")}, "loss: nan; a finite number is wanted"),
         ({"loss": True}, "loss: True; a finite number"),
-        ({"loss": "1"}, "loss: 1; a finite number"),
+        ({"loss": "1"}, "loss: '1'; a finite number"),
         ({"loss": 10**400}, "loss: "),
         ({"loss": 1}, ""),
     ],

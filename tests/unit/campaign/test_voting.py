@@ -26,11 +26,9 @@ from campaign.stop import Stop
 from campaign.voting import server_of
 from fakeserver import Behaviour, FakeServer, says
 from inline import InlineExecutor
-from running import agent, run
+from running import agent, of, run
+from square import GOOD, LEVEL, STEEP
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
-STEEP = {"x": 0.4, "y": 0.95}
-LEVEL = {"id": "level", "type": "expression", "params": {"condition": "x + y <= 1"}}
 CANARY = "zanzibar"
 YES = says(json.dumps({"passed": True, "reason": f"it says {CANARY}"}))
 NO = says(json.dumps({"passed": False, "reason": f"it says {CANARY}"}))
@@ -50,10 +48,6 @@ def one_round(server: FakeServer, *rules: object, **changes: Any) -> CampaignCon
     return running.config(
         **{"rounds": 1, "verifiers": [], "expect": expect, "judge": judge} | changes
     )
-
-
-def of(ran: running.Ran, kind: type) -> list[Any]:
-    return [entry.event for entry in ran.entries if isinstance(entry.event, kind)]
 
 
 def outcomes(ran: running.Ran, rule: str = "sound") -> list[dict[str, Any]]:
