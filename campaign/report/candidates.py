@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from campaign.config import CampaignConfig
 from campaign.contract import DONE, refusal, rejects
 from campaign.events import SlotEnded, VerdictRecord
@@ -12,15 +14,11 @@ from campaign.fates import GUARD, Fate, Past
 from campaign.gateconfig import policies
 from campaign.judging import Judgement
 from campaign.model import Disposition
-from campaign.roundstate import RoundState
 from campaign.sittings import sittings
 from campaign.slots import Slot, recalled
 from campaign.space import content_hash
 from campaign.state import CampaignState
 from checks.finding import Finding, Layer, Status
-
-COUNT = "count"
-"""What rejects an answer with more or fewer candidates than were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +35,7 @@ class Stopped:
     rejected: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):  # there are many, and a struct is made in no time
     """One candidate of one generation or draw, in one slot.
 
     ``fate`` is a disposition where the slot ended with it. ``content`` is "" for what is no
@@ -61,9 +58,13 @@ class Unusable:
 
     round: int
     generation: int
-    slots: int
+    asked: tuple[int, ...]  # the slots
     stage: str
     reason: str
+
+    @property
+    def slots(self) -> int:
+        return len(self.asked)
 
 
 def seen(state: CampaignState, config: CampaignConfig) -> Iterator[Seen]:
@@ -82,15 +83,11 @@ def seen(state: CampaignState, config: CampaignConfig) -> Iterator[Seen]:
 def unusable(state: CampaignState) -> Iterator[Unusable]:
     """Every answer that held no candidate for each slot asked for."""
     for number, rounds in sorted(state.rounds.items()):
-        for generation, answer in sorted(rounds.answers.items()):
-            asked = len(_asked(rounds, generation))
-            if answer.stage or len(answer.candidates) != asked:
-                stage = answer.stage or COUNT
-                yield Unusable(number, generation, asked, stage, answer.reason)
-
-
-def _asked(rounds: RoundState, generation: int) -> list[int]:
-    return rounds.asked[generation].slots
+        for generation in sorted(rounds.answers):
+            stage, reason = rounds.refused(generation)
+            if stage:
+                asked = tuple(rounds.asked[generation].slots)
+                yield Unusable(number, generation, asked, stage, reason)
 
 
 def _name(candidate: object) -> str:
@@ -114,7 +111,7 @@ def _seen(past: Past, draw: int, candidate: object, said: Stopped | None) -> See
 
 def _in_process(verdict: VerdictRecord, *, observed: bool, lenient: bool) -> Stopped | None:
     """What the in-process checks did with a candidate; most pass, and cost only a look."""
-    passed = all(one.status == "pass" for one in verdict.findings)
+    passed = {one.status for one in verdict.findings} <= {"pass"}
     if passed and (not verdict.expect or (verdict.expect["overall_pass"] and not verdict.errors)):
         return None
     slot = Slot(0)

@@ -24,6 +24,7 @@ from campaign.state import CampaignState
 from campaign.status import CAPS
 from campaign.tail import Tail
 
+_FINE = 2048  # tries, of which each has its point in the curves
 _SILENT = (events.Judged, events.SlotEnded, events.RoundStarted, events.RoundEnded)
 
 
@@ -31,18 +32,14 @@ _SILENT = (events.Judged, events.SlotEnded, events.RoundStarted, events.RoundEnd
 class Tries:
     """Every try that has ended, in the order of their ends; one value of each column a try."""
 
-    task: list[str] = field(default_factory=list)
-    candidate: list[str] = field(default_factory=list)
-    attempt: array[int] = field(default_factory=lambda: array("l"))
     status: list[str] = field(default_factory=list)
     host: list[str] = field(default_factory=list)
     began: array[float] = field(default_factory=lambda: array("d"))
     ended: array[float] = field(default_factory=lambda: array("d"))
     nodes: array[float] = field(default_factory=lambda: array("d"))  # kept busy
-    spent: array[float] = field(default_factory=lambda: array("d"))
 
     def __len__(self) -> int:
-        return len(self.task)
+        return len(self.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +72,7 @@ class Chronicle:
     spent: dict[str, Curve] = field(default_factory=dict)  # by cap that has a limit
     asked: dict[tuple[int, int], float] = field(default_factory=dict)  # by round and generation
     answered: dict[tuple[int, int], float] = field(default_factory=dict)
+    unanswered: dict[tuple[int, int], float] = field(default_factory=dict)
     drawn: dict[tuple[int, int], float] = field(default_factory=dict)  # by round and draw
     simulated: dict[str, tuple[float, float]] = field(default_factory=dict)  # see _ended
     held: list[Held] = field(default_factory=list)
@@ -85,16 +83,20 @@ class Chronicle:
 
     def apply(self, entry: Entry, state: CampaignState) -> None:
         event, now = entry.event, entry.t
-        kind = type(event)
-        if kind in _SILENT:
-            return
         if isinstance(event, events.TaskStarted):
             self._open[event.task, event.candidate] = event, now
             return
         if isinstance(event, events.TaskEnded):
             self._ended(event, now)
+            if len(self.tries) % (1 + len(self.tries) // _FINE):
+                return  # no curve is drawn as finely as a long run would have it
+        elif isinstance(event, _SILENT):
+            return
         else:
             self._told(event, now)
+        self._count(now, state)
+
+    def _count(self, now: float, state: CampaignState) -> None:
         for curve, counter, per in self._caps:
             curve.add(now, state.usage.counter(counter).used(per))
 
@@ -106,6 +108,8 @@ class Chronicle:
                 self.asked[event.round, event.generation] = now
             case events.Answered():
                 self.answered[event.round, event.generation] = now
+            case events.Unanswered():
+                self.unanswered[event.round, event.generation] = now
             case events.Filled():
                 self.drawn[event.round, event.draw] = now
             case AllocationReserved() | AllocationBegan() | AllocationEnded():
@@ -113,8 +117,10 @@ class Chronicle:
             case _:
                 pass
 
-    def close(self, now: float) -> None:
-        """Count what is still open until ``now``."""
+    def close(self, state: CampaignState) -> None:
+        """Count what is still open until the last event."""
+        now = state.changed_at
+        self._count(now, state)
         self.held += [Held(nodes, since, now) for nodes, since in self._nodes.values() if since]
         self._nodes.clear()
 
@@ -133,15 +139,11 @@ class Chronicle:
         started, at = self._open.pop((event.task, event.candidate), (None, now - event.seconds))
         began = at if event.adopted else max(at, now - event.seconds)
         tries = self.tries
-        tries.task.append(event.task)
-        tries.candidate.append(event.candidate)
-        tries.attempt.append(event.attempt)
         tries.status.append(event.status)
         tries.host.append(event.host)
         tries.began.append(began)
         tries.ended.append(began + event.seconds)
         tries.nodes.append((started.share or started.nodes) if started else 1)
-        tries.spent.append(event.spent)
         self._hours += event.spent
         if event.task == SIMULATION and event.status == "done":
             self.simulated.setdefault(event.candidate, (now, self._hours))
@@ -175,5 +177,5 @@ def chronicle(entries: Iterable[Entry]) -> tuple[CampaignState, Chronicle]:
         for entry in entries:
             state.apply(entry)
             told.apply(entry, state)
-    told.close(state.changed_at)
+    told.close(state)
     return state, told

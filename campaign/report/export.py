@@ -121,11 +121,10 @@ def _observed(state: CampaignState, config: CampaignConfig, told: Chronicle) -> 
             "validation_incomplete": "; ".join(unproven(state, slot)),
             **_simulated(tries.last, told.simulated.get(content)),
             "tries": tries.tries,
-            "node_hours": sum(end.spent for end in tries.ended),
+            "node_hours": tries.spent,
             "verifier_node_hours": sum(
-                end.spent
+                state.tasks.get((verifier.name, content), TaskState()).spent
                 for verifier in config.verifiers
-                for end in state.tasks.get((verifier.name, content), TaskState()).ended
             ),
             **_prefixed("parameters", slot.parameters),
             **_prefixed("outputs", tries.last.value if tries.last else None),

@@ -21,7 +21,8 @@ key                   meaning
 ``funnel``            by ``stage``: ``layer``, ``entered``, ``rejected``, ``not_checked`` (could
                       not tell, kept out by policy), and of those stopped here ``repaired`` and
                       ``filled`` (by the surrogate) slots
-``checks``            by ``check`` and ``layer``: ``rejected`` first, ``credited`` contents,
+``checks``            by ``check`` and ``layer``: what it stopped first, as in ``funnel``;
+                      ``credited`` contents,
                       ``would_have_cost`` = what getting past it costs (``each``, the mean over
                       ``n`` candidates, 0: the worst case) summed, less what was spent all the same;
                       its own ``cost``; ``saved``, the difference
@@ -50,6 +51,7 @@ from campaign.ledger import uncollected
 from campaign.observations import observations, unproven
 from campaign.report.candidates import seen, unusable
 from campaign.report.chronicle import Chronicle, chronicle, entries
+from campaign.report.funnel import Stage
 from campaign.report.gate import Gate, Saving, gate
 from campaign.report.histories import History, histories
 from campaign.report.nodes import Nodes, nodes
@@ -130,7 +132,7 @@ def as_data(found: Figures) -> dict[str, Any]:
             "answers": len(found.gate.answers),
         },
         "dispositions": state.dispositions(),
-        "funnel": [_renamed(asdict(one), name="stage") for one in found.gate.stages],
+        "funnel": [_stage(one) for one in found.gate.stages],
         "checks": [_saving(one) for one in found.gate.savings],
         "saved": {
             "would_have_cost": found.gate.would_have_cost,
@@ -175,11 +177,20 @@ def _step(one: Step) -> dict[str, Any]:
     return {key: getattr(one, key) for key in keys} | {"content": one.candidate}
 
 
+def _stage(one: Stage) -> dict[str, Any]:
+    return {
+        "stage": one.name,
+        "layer": one.layer,
+        "entered": one.entered,
+        **asdict(one.stopped),
+    }
+
+
 def _saving(one: Saving) -> dict[str, Any]:
     return {
         "check": one.check,
         "layer": one.layer,
-        "rejected": one.rejected,
+        **asdict(one.stopped),
         "credited": one.credited,
         "each": one.basis.node_hours,
         "n": one.basis.n,

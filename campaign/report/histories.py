@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from campaign.state import CampaignState
 from checks.finding import Status
 
 SHOWN = 2000
-BEST = 200  # of them the best of the run, the others its last
+BEST = 200  # of them the best of the run, the others the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,6 @@ def _chosen(
         for place, one in enumerate(candidates)
         if (value := _value(state, config, one)) is not None
     }
-    best = sorted(off, key=off.__getitem__)[:BEST]
-    last = range(len(candidates) - (SHOWN - len(best)), len(candidates))
-    return [candidates[place] for place in sorted({*best, *last})]
+    best = set(heapq.nsmallest(BEST, off, key=off.__getitem__))
+    others = [place for place in range(len(candidates)) if place not in best]
+    return [candidates[place] for place in sorted([*best, *others[len(best) - SHOWN :]])]

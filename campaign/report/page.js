@@ -1,22 +1,33 @@
 "use strict";
-const cells = (row) => [...row.cells].map((cell) => cell.innerText.trim());
-const rows = (table) => [...table.rows].map(cells);
+const ESCAPED = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "±": "$\\pm$", "…": "\\ldots{}" };
+const OPEN = "close all", CLOSED = "open all";
+
+const shown = (cell) => cell.innerText.trim();
+const isNumber = (cell) => cell.tagName === "TD" && cell.classList.contains("n");
+const bare = (cell) => (isNumber(cell) ? shown(cell).replaceAll(",", "") : shown(cell));
+const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const latex = (cell) => {
+  const parts = isNumber(cell) && /^(-?)([\d.,]+)(?:e([-+]\d+))?$/.exec(shown(cell));
+  if (!parts) return shown(cell).replace(/[\\~^±…&%$#_{}]/g, (sign) => ESCAPED[sign] || `\\${sign}`);
+  const [, sign, digits, power] = parts;
+  const times = power ? ` \\times 10^{${Number(power)}}` : "";
+  return sign || power ? `$${sign}${digits.replaceAll(",", "{,}")}${times}$` : digits;
+};
+const lines = (table, text, glue) => [...table.rows].map((row) => [...row.cells].map(text).join(glue));
+const kinds = (table, right, left) => [...table.rows[0].cells].map((cell) => (cell.classList.contains("n") ? right : left));
 const forms = {
-  CSV: (table) => rows(table).map((row) => row.map((text) =>
-    /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text).join(",")).join("\n"),
+  TSV: (table) => lines(table, (cell) => bare(cell).replace(/\s+/g, " "), "\t").join("\n"),
+  CSV: (table) => lines(table, (cell) => quoted(bare(cell)), ",").join("\n"),
   Markdown: (table) => {
-    const lines = rows(table).map((row) => `| ${row.map((t) => t.replaceAll("|", "\\|")).join(" | ")} |`);
-    const ruler = [...table.rows[0].cells].map((c) => (c.classList.contains("n") ? "---:" : "---"));
-    return [lines[0], `|${ruler.join("|")}|`, ...lines.slice(1)].join("\n");
+    const [head, ...body] = lines(table, (cell) => shown(cell).replaceAll("|", "\\|"), " | ").map((row) => `| ${row} |`);
+    return [head, `|${kinds(table, "---:", "---").join("|")}|`, ...body].join("\n");
   },
   LaTeX: (table) => {
-    const signs = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "±": "$\\pm$", "…": "\\ldots{}" };
-    const safe = (text) => text.replace(/[\\~^−±…&%$#_{}]/g, (sign) => signs[sign] || `\\${sign}`);
-    const kinds = [...table.rows[0].cells].map((c) => (c.classList.contains("n") ? "r" : "l")).join("");
-    const lines = rows(table).map((row) => `${row.map(safe).join(" & ")} \\\\`);
-    return `\\begin{tabular}{${kinds}}\n\\hline\n${lines[0]}\n\\hline\n${lines.slice(1).join("\n")}\n\\hline\n\\end{tabular}`;
+    const [head, ...body] = lines(table, latex, " & ").map((row) => `${row} \\\\`);
+    return [`\\begin{tabular}{${kinds(table, "r", "l").join("")}}`, "\\hline", head, "\\hline", ...body, "\\hline", "\\end{tabular}"].join("\n");
   },
 };
+
 const give = async (text, button) => {
   let done = true;
   try {
@@ -41,19 +52,35 @@ for (const table of document.querySelectorAll("table[data-copy]")) {
   }
   table.parentElement.after(bar);
 }
-const filter = document.querySelector("#filter");
-if (filter) {
-  const lines = [...document.querySelectorAll("#candidates details")];
+
+const candidates = [...document.querySelectorAll("#candidates details")];
+if (candidates.length) {
+  const filter = document.querySelector("#filter");
   const count = document.querySelector("#count");
+  const toggle = document.querySelector("#toggle");
   filter.parentElement.hidden = false;
+  toggle.textContent = CLOSED;
   filter.addEventListener("input", () => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const line of lines) {
+    for (const line of candidates) {
       const text = line.textContent.toLowerCase();
       line.hidden = !words.every((word) => text.includes(word));
-      shown += !line.hidden;
     }
-    count.textContent = `${shown} of ${lines.length}`;
+    count.textContent = `${candidates.filter((line) => !line.hidden).length} of ${candidates.length}`;
+  });
+  toggle.addEventListener("click", () => {
+    const open = toggle.textContent === CLOSED;
+    for (const line of candidates) line.open = open && !line.hidden;
+    toggle.textContent = open ? OPEN : CLOSED;
   });
 }
+
+const tries = [...document.querySelectorAll("#tasks-all details")];
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = tries.filter((line) => !line.open);
+  for (const line of opened) line.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const line of opened) line.open = false;
+});

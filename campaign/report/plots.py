@@ -21,9 +21,10 @@ from matplotlib.ticker import MaxNLocator
 from campaign.lines import plain
 from campaign.report.chronicle import Curve
 from campaign.report.figures import Figures
-from campaign.report.gate import Stage
+from campaign.report.funnel import Stage
 from campaign.report.nodes import Timeline
 from campaign.report.result import Step
+from campaign.report.units import amount
 
 _INK, _FAINT, _GRID = "#010101", "#020202", "#030303"
 _GOOD, _BAD, _WARM, _COOL = "#040404", "#050505", "#060606", "#070707"
@@ -50,9 +51,9 @@ _STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "figure.facecolor": "none",
     "figure.constrained_layout.use": True,
-    "font.size": 9,
+    "font.size": 10,
     "legend.frameon": False,
-    "legend.fontsize": 8,
+    "legend.fontsize": 9,
     "legend.labelcolor": _INK,
     "text.color": _INK,
     "xtick.color": _GRID,
@@ -62,6 +63,7 @@ _STYLE: dict[Any, Any] = {
 }
 _WIDTH = 4.4  # inches: as wide as a phone at the size its letters are read at
 _POINTS = 1500  # observations that are drawn
+_FEW = 100  # observations that can each be looked at
 _KNEES = 300  # of a curve
 Draw: TypeAlias = Callable[[Figure], None]
 
@@ -106,10 +108,15 @@ def _convergence(figure: Figure, found: Figures) -> None:
     steps = found.steps
     shown = [steps[place] for place in _evenly(len(steps), _POINTS)]
     x, y = _of(shown)
-    axes.scatter(x, y, s=9, color=_FAINT, alpha=0.7, linewidths=0, label="observation")
+    few = len(steps) <= _FEW
+    size, alpha, above = (22, 1.0, 3) if few else (9, 0.7, 1)
+    dots = axes.scatter(x, y, s=size, color=_FAINT, alpha=alpha, linewidths=0, zorder=above)
+    dots.set_label("observation")
     bx, by = _of([one for one in steps if one.best])
     end = steps[-1].node_hours
     axes.step([*bx, end], [*by, by[-1]], where="post", color=_COOL, linewidth=1.8, label="best")
+    if few:
+        axes.scatter(bx, by, s=26, color=_COOL, linewidths=0, zorder=4)
     optimum = found.result.optimum
     if optimum is not None:
         axes.axhspan(optimum.low, optimum.high, color=_WARM, alpha=0.2, linewidth=0)
@@ -121,8 +128,9 @@ def _convergence(figure: Figure, found: Figures) -> None:
     _focus(axes, y, by)
     axes.set_xlabel("node-hours of tasks")
     axes.set_ylabel(plain(objective.name))
+    axes.set_xlim(left=max(0.0, axes.get_xlim()[0]))
     _ticks(axes)
-    figure.legend(loc="outside upper left", ncols=3, handlelength=1.4, columnspacing=1.2)
+    figure.legend(loc="outside upper left", ncols=2, handlelength=1.4, columnspacing=1.2)
 
 
 def _of(steps: Sequence[Step]) -> tuple[list[float], list[float]]:
@@ -145,8 +153,8 @@ def _funnel(figure: Figure, stages: Sequence[Stage]) -> None:
     axes: Axes = figure.subplots()
     names = [_clip(one.name) for one in stages]
     places = np.arange(len(stages))
-    stopped = np.array([one.rejected for one in stages])
-    untold = np.array([one.not_checked for one in stages])
+    stopped = np.array([one.stopped.rejected for one in stages])
+    untold = np.array([one.stopped.not_checked for one in stages])
     entered = np.array([one.entered for one in stages])
     passed = entered - stopped - untold
     axes.barh(places, passed, color=_COOL, label="went on")
@@ -155,13 +163,14 @@ def _funnel(figure: Figure, stages: Sequence[Stage]) -> None:
         axes.barh(places, untold, left=passed + stopped, color=_WARM, label="could not tell")
     room = 0.012 * max(1, int(entered.max()))
     for place, one in enumerate(stages):
-        text = f"{one.entered:,}" + (f", {one.rejected:,} rejected" if one.rejected else "")
-        axes.text(one.entered + room, place, text, va="center", fontsize=8, color=_INK)
+        rejected = one.stopped.rejected
+        text = f"{one.entered:,}" + (f", {rejected:,} rejected" if rejected else "")
+        axes.text(one.entered + room, place, text, va="center", fontsize=9, color=_INK)
     axes.set_yticks(places, names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, 1.35 * max(1, int(entered.max())))
-    axes.set_xlabel("candidates of a generation")
+    axes.set_xlabel("candidates")
     axes.tick_params(length=0)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.0, columnspacing=1.2)
@@ -190,8 +199,8 @@ def _budgets(figure: Figure, found: Figures, curves: dict[str, tuple[float, Curv
         axes.fill_between(x, y, step="post", color=_COOL, alpha=0.2, linewidth=0)
         axes.step(x, y, where="post", color=_COOL, linewidth=1.5)
         axes.set_ylim(0, 1.05 * limit)
-        axes.set_title(f"{name}: {y[-1]:.4g} of {limit:.4g} left", loc="left", fontsize=9)
-        axes.yaxis.set_major_locator(MaxNLocator(3))
+        axes.set_title(f"{name}: {amount(y[-1])} of {amount(limit)} left", loc="left", fontsize=10)
+        axes.set_yticks([0, limit / 2, limit], [amount(part * limit) for part in (0, 0.5, 1)])
         axes.tick_params(length=0)
     every[-1].set_xlabel(f"{unit} since the start")
 

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import msgspec
 import numpy as np
 
 from campaign.config import CampaignConfig
 from campaign.gateconfig import observes
 from campaign.grid import decode, encode, wired
 from campaign.judging import Layers, bounds
-from campaign.observations import Observation, distance, goal, trials
+from campaign.observations import Observation, distance, goal, trials_of
 from campaign.report.chronicle import Chronicle
 from campaign.space import Point, Space
 from campaign.state import CampaignState
@@ -21,8 +22,8 @@ from checks.sources import Source
 from checks.suite import Suite, compile_rules
 from checks.world import BUILT_IN, World
 
-MOST = 600  # trials the surrogate looks at: the best, and others spread over the run
-_BEST = 300
+MOST = 400  # trials the surrogate looks at: the best, and others spread over the run
+_BEST = 200
 _WIDE = 1024  # points over the whole space where the optimum is looked for
 _NEAR = 64  # and around each of the best, at each of these distances
 _TRIED = 100  # of the tried points, the best so many
@@ -55,8 +56,7 @@ class Result:
     unsure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """An observation, and the node-hours the run's tasks had taken when it came."""
 
     round: int
@@ -69,12 +69,12 @@ class Step:
     best: bool  # the best until then
 
 
-def result(state: CampaignState, config: CampaignConfig, seen: Iterable[Observation]) -> Result:
+def result(state: CampaignState, config: CampaignConfig, seen: Sequence[Observation]) -> Result:
     """The best observation, and what the surrogate makes of all of them."""
     found = [one for one in seen if one.value is not None]
     objective = config.objective
     best = min(found, key=lambda one: distance(objective, one.value or 0.0), default=None)
-    every = trials(state, config)
+    every = trials_of(state, seen)
     known = [one for one in every if one.value is not None]
     if best is None or len(known) < LEAST:
         why = f"{len(known)} values of ended rounds; the surrogate needs {LEAST}"

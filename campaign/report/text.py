@@ -77,7 +77,11 @@ def _steps(found: Figures) -> Table:
     table = _table("The gate", "step")
     _numbers(table, "entered", "rejected", "could not tell", "later repaired", "later filled")
     for one in found.gate.stages:
-        cells = (one.entered, one.rejected, one.not_checked, one.repaired, one.filled)
+        stopped = one.stopped
+        cells = (
+            *(one.entered, stopped.rejected, stopped.not_checked),
+            *(stopped.repaired, stopped.filled),
+        )
         table.add_row(Text(plain(one.name)), *map(str, cells))
     return table
 
@@ -88,7 +92,7 @@ def _checks(found: Figures) -> Table:
     for one in found.gate.savings:
         each = f"{one.basis.node_hours:.4g}" + ("" if one.basis.n else " (worst case)")
         spent = (f"{hours:.4g}" for hours in (one.would_have_cost, one.cost, one.saved))
-        counts = (str(one.rejected), str(one.credited))
+        counts = (str(one.stopped.rejected), str(one.credited))
         table.add_row(Text(plain(one.check)), *counts, each, *spent)
     gate = found.gate
     whole = (f"{hours:.4g}" for hours in (gate.would_have_cost, gate.cost, gate.saved))
@@ -99,7 +103,7 @@ def _checks(found: Figures) -> Table:
 def _tasks(found: Figures) -> Table:
     table = _table("Tasks", "task")
     _numbers(table, "candidates", "tries", "answered", "rejected", "node-hours", "median s")
-    table.add_column("without an answer")
+    table.add_column("without an answer", overflow="fold")
     for one in found.work.kinds:
         counts = map(str, (one.candidates, one.tries, one.done, one.rejected))
         median = "" if one.median is None else f"{one.median:.4g}"
@@ -116,4 +120,4 @@ def _table(title: str, first: str) -> Table:
 
 def _numbers(table: Table, *names: str) -> None:
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")  # never cut

@@ -1,7 +1,8 @@
 """Everything a run knows about one candidate.
 
 A candidate is named by its content hash or an unmistakable beginning of it, which is everything of
-that content wherever it stood, or by its place, ``r3 s2``: everything that was proposed for it.
+that content wherever it stood, or by its place, ``r3 s2``: everything that was proposed for it,
+and every ask for it that brought no candidate.
 
 ==============  ===================================================================================
 key             meaning
@@ -16,8 +17,14 @@ key             meaning
 ``tries``       ``task``, ``attempt``, ``status`` (``running`` without an end), ``began``,
                 ``ended``, ``seconds``, ``node_hours``, ``nodes``, ``host``, ``exit_code``,
                 ``reason``, ``adopted``, ``answer``, ``directory``, ``files`` (``name``, ``bytes``)
-``slot_ended``  how its slot ended: ``disposition``, ``generation``, ``reason``, and whether with
-                this candidate (``mine``); null while it is open
+``slot_ended``  how its slot ended: ``disposition``, ``generation``, ``reason``, ``content`` of the
+                candidate it ended with, and whether that is this one (``mine``); null while open
+``asks``        of a place, one for each ask that brought it no candidate: ``round``, ``slot``,
+                ``generation``, ``repair``, ``slots``, ``asked_at``, ``ended_at``, ``stage`` (where
+                the answer was rejected, ``transport`` or ``budget`` without one, ``open`` or
+                ``judging`` while it goes on), ``reason``, ``calls``, ``failed`` (of them),
+                ``tokens``, ``finish_reason``
+``slot``        of a place: how that slot ended, as ``slot_ended``; null while it is open
 ==============  ===================================================================================
 """
 
@@ -31,14 +38,20 @@ from typing import Any
 
 from campaign.config import CampaignConfig
 from campaign.events import Entry, TaskEnded, TaskStarted
+from campaign.report.asks import fruitless
 from campaign.report.candidates import Seen, seen
 from campaign.report.chronicle import Chronicle, chronicle, entries
 from campaign.report.histories import findings, history
 from campaign.report.work import try_directory
+from campaign.roundstate import RoundState
 from campaign.state import CampaignState
 from campaign.status import config_of
 
-_PLACE = re.compile(r"r(\d{1,9})[\s.,/-]*s(\d{1,9})", re.IGNORECASE)
+_PLACE = re.compile(r"r(?:ound )?(\d{1,9})[\s.,/-]*s(?:lot )?(\d{1,9})", re.IGNORECASE)
+_ROUND = re.compile(r"r(?:ound )?(\d{1,9})(?:\s*g\d{1,9})?", re.IGNORECASE)
+_DIRECTORY = re.compile(
+    r".*-([0-9a-f]{16})(?:/.*)?", re.DOTALL
+)  # of a task, or of one of its tries
 _HASH = re.compile(r"[0-9a-f]{1,16}", re.IGNORECASE)
 _SHOWN = 5
 
@@ -61,7 +74,7 @@ def why(run_dir: Path, asked: str) -> dict[str, Any]:
     """What there is to say. Raises ``LedgerError`` and :class:`UnknownCandidateError`."""
     state, told = chronicle(entries(run_dir))
     config = config_of(state, run_dir)
-    found = _meant(state, config, asked)
+    place, found = _meant(state, config, asked)
     tries = _tries(entries(run_dir), {one.content for one in found})
     run = _Run(state, config, told, run_dir, tries)
     return {
@@ -69,21 +82,30 @@ def why(run_dir: Path, asked: str) -> dict[str, Any]:
         "run_dir": str(run_dir),
         "asked": asked,
         "candidates": [run.tell(one) for one in found],
+        "asks": list(fruitless(state, told, *place)) if place else [],
+        "slot": run.end(*place) if place else None,
     }
 
 
-def _meant(state: CampaignState, config: CampaignConfig, asked: str) -> list[Seen]:
+def _meant(
+    state: CampaignState, config: CampaignConfig, asked: str
+) -> tuple[tuple[int, int] | None, list[Seen]]:
+    """The place that is named, if it is one, and the candidates."""
     word = asked.strip()
     every = list(seen(state, config))
-    if place := _PLACE.fullmatch(word):
-        number, slot = map(int, place.groups())
-        found = [one for one in every if (one.round, one.slot) == (number, slot)]
-        if not found:
+    if found := _PLACE.fullmatch(word):
+        number, slot = place = int(found[1]), int(found[2])
+        if slot not in _slots(state, number):
             raise UnknownCandidateError(f"r{number} s{slot}: {_nowhere(state, number)}")
-        return found
+        return place, [one for one in every if (one.round, one.slot) == place]
+    if directory := _DIRECTORY.fullmatch(word):
+        word = directory[1]
     if not _HASH.fullmatch(word):
-        wanted = "give a content hash, the beginning of one, or a place such as r3 s2"
-        raise UnknownCandidateError(f"{asked!r}: no candidate has such a name; {wanted}")
+        raise UnknownCandidateError(f"{asked!r}: {_unnamed(state, word)}")
+    return None, _of_content(every, word)
+
+
+def _of_content(every: Sequence[Seen], word: str) -> list[Seen]:
     contents = sorted({one.content for one in every if one.content.startswith(word.lower())})
     if len(contents) == 1:
         return [one for one in every if one.content == contents[0]]
@@ -94,16 +116,37 @@ def _meant(state: CampaignState, config: CampaignConfig, asked: str) -> list[See
     raise UnknownCandidateError(f"{word}: no candidate of this content; {_nearest(every, word)}")
 
 
+def _slots(state: CampaignState, number: int) -> list[int]:
+    """The slots of a round for which anything was asked, drawn or decided."""
+    rounds = state.rounds.get(number, RoundState())
+    asked = (slot for one in rounds.asked.values() for slot in one.slots)
+    drawn = (slot for one in rounds.fills.values() for slot in one.slots)
+    return sorted({*rounds.slots, *asked, *drawn})
+
+
 def _nowhere(state: CampaignState, number: int) -> str:
-    rounds = sorted(one for one, each in state.rounds.items() if each.judged)
-    if number in rounds:
-        slots = sorted({slot for ask in state.rounds[number].asked.values() for slot in ask.slots})
-        return f"nothing was judged there; round {number} has slots {_span(slots)}"
-    return f"nothing was judged there; rounds with candidates: {_span(rounds)}"
+    if slots := _slots(state, number):
+        return f"nothing was asked there; round {number} has {_span('slot', slots)}"
+    rounds = [one for one in sorted(state.rounds) if _slots(state, one)]
+    return f"nothing was asked there; {_span('round', rounds)} so far"
 
 
-def _span(numbers: Sequence[int]) -> str:
-    return f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
+def _span(what: str, numbers: Sequence[int]) -> str:
+    if not numbers:
+        return f"no {what}"
+    first, last = numbers[0], numbers[-1]
+    return f"{what} {first} only" if first == last else f"{what}s {first} to {last}"
+
+
+def _unnamed(state: CampaignState, word: str) -> str:
+    """Why a word names no candidate, and what would."""
+    if found := _ROUND.fullmatch(word):
+        number = int(found[1])
+        if slots := _slots(state, number):
+            which = f"name one of its slots, as in r{number} s{slots[0]}"
+            return f"a round has many candidates; {which}; it has {_span('slot', slots)}"
+    wanted = "give a content hash, the beginning of one, or a place such as r3 s2"
+    return f"no candidate has such a name; {wanted}"
 
 
 def _nearest(every: Iterable[Seen], word: str) -> str:
@@ -165,7 +208,7 @@ class _Run:
                 for it in findings(self.state, one, passes=True)
             ],
             "tries": [_try(each, self.run_dir) for each in self.tries.get(one.content, ())],
-            "slot_ended": self._end(one),
+            "slot_ended": self.end(one.round, one.slot, one.content),
         }
 
     def _ask(self, one: Seen) -> dict[str, Any]:
@@ -181,15 +224,17 @@ class _Run:
             "proposed_at": self.told.answered.get(place),
         }
 
-    def _end(self, one: Seen) -> dict[str, Any] | None:
-        end = self.state.rounds[one.round].slots.get(one.slot)
+    def end(self, number: int, slot: int, content: str = "") -> dict[str, Any] | None:
+        """How a slot ended, and whether with the candidate of that content."""
+        end = self.state.rounds[number].slots.get(slot)
         if end is None:
             return None
         return {
             "disposition": end.disposition,
             "generation": end.generation,
             "reason": end.reason,
-            "mine": bool(one.content) and end.candidate == one.content,
+            "content": end.candidate,
+            "mine": bool(content) and end.candidate == content,
         }
 
 

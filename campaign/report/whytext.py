@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from campaign.lines import number, plain, point_text
+from campaign.listing import numbered
 from campaign.report.units import moment
 
 _ANSWER = 200  # characters of an answer that are shown
@@ -13,8 +15,47 @@ _ANSWER = 200  # characters of an answer that are shown
 
 def why_lines(data: dict[str, Any]) -> Iterator[str]:
     """Without control characters of anybody's, and each line by itself."""
-    for one in data["candidates"]:
-        yield from _candidate(one)
+    asked = [(one["generation"], _ask(one, data["slot"])) for one in data["asks"]]
+    # What the surrogate drew comes after all that was asked for.
+    told = [(one["generation"] or sys.maxsize, _candidate(one)) for one in data["candidates"]]
+    by_place = sorted((*asked, *told), key=lambda each: each[0]) if asked else told
+    for _, lines in by_place:
+        yield from lines
+    if not told and not asked:
+        yield f"{plain(data['asked'])}: no candidate has been judged there"
+        yield f"  slot        {_slot(data['slot'])}"
+
+
+def _ask(one: dict[str, Any], end: dict[str, Any] | None) -> Iterator[str]:
+    yield f"r{one['round']} s{one['slot']}, generation {one['generation']}: {_stage(one)}"
+    yield f"  asked       {moment(one['asked_at'] or 0.0)} for {_asked(one)}"
+    if one["ended_at"]:
+        yield f"  ended       {moment(one['ended_at'])}"
+    calls = "1 call" if one["calls"] == 1 else f"{one['calls']} calls"
+    failed = f", {one['failed']} without an answer" if one["failed"] else ""
+    spent = f", {one['tokens']:,} tokens" if one["tokens"] else ""
+    if one["calls"]:
+        yield f"  calls       {calls}{failed}{spent}"
+    if one["finish_reason"]:
+        yield f"  finished    {plain(one['finish_reason'])}, by the word of the server"
+    yield f"  slot        {_slot(end)}"
+
+
+def _stage(one: dict[str, Any]) -> str:
+    reason = f": {plain(one['reason'])}" if one["reason"] else ""
+    words = {
+        "open": "no candidate yet, the agent has not answered",
+        "judging": "its candidate has not been judged yet",
+        "transport": "no candidate, no call brought an answer",
+        "budget": "no candidate, a cap forbade the call",
+    }
+    rejected = f"no candidate, the answer was rejected at {plain(one['stage'])}"
+    return words.get(one["stage"], rejected) + reason
+
+
+def _asked(one: dict[str, Any]) -> str:
+    repair = f", a repair told as {one['repair']}" if one["repair"] else ""
+    return f"{numbered(one['slots'])}{repair}"
 
 
 def _candidate(one: dict[str, Any]) -> Iterator[str]:
@@ -44,12 +85,10 @@ def _fate(one: dict[str, Any]) -> str:
 
 
 def _proposed(one: dict[str, Any]) -> str:
-    slots = ", ".join(map(str, one["slots"]))
     when = moment(one["proposed_at"] or 0.0) or "no one knows when"
     if one["draw"]:
-        return f"{when}, drawn for slots {slots}"
-    repair = f", a repair told as {one['repair']}" if one["repair"] else ""
-    return f"{when}, asked {moment(one['asked_at'] or 0.0)} for slots {slots}{repair}"
+        return f"{when}, drawn for {numbered(one['slots'])}"
+    return f"{when}, asked {moment(one['asked_at'] or 0.0)} for {_asked(one)}"
 
 
 def _try(one: dict[str, Any]) -> Iterator[str]:
@@ -74,9 +113,15 @@ def _try(one: dict[str, Any]) -> Iterator[str]:
 def _slot(end: dict[str, Any] | None) -> str:
     if end is None:
         return "open"
-    with_it = "with this candidate" if end["mine"] else "with another one"
-    if end["disposition"] == "tombstone":
-        with_it = "nothing runs"
-    return f"ended {end['disposition']}, {with_it}" + (
+    return f"ended {end['disposition']}, {_ended_with(end)}" + (
         f": {plain(end['reason'])}" if end["reason"] else ""
     )
+
+
+def _ended_with(end: dict[str, Any]) -> str:
+    if end["disposition"] == "tombstone":
+        return "nothing runs"
+    if end["mine"]:
+        return "with this candidate"
+    name = f"with another one, {end['content']}"
+    return f"{name}, that the surrogate drew" if end["disposition"] == "fallback" else name

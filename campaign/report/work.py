@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from campaign.config import CampaignConfig
-from campaign.contract import DONE
+from campaign.contract import DONE, rejects
 from campaign.events import TaskEnded
 from campaign.model import SIMULATION
 from campaign.state import CampaignState, TaskState
@@ -20,6 +21,7 @@ SHOWN = 10
 TAIL = 2000  # bytes of a log
 _LINES = 20
 _LOGS = ("stderr", "stdout")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,19 @@ def log_tail(directory: Path) -> tuple[str, str]:
         try:
             with (directory / name).open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-                text = file.read().decode("utf-8", "replace")
+                text = _readable(file.read().decode("utf-8", "replace"))
         except OSError:
             continue
         lines = [line.rstrip() for line in text.splitlines()]
         if any(lines):
             return name, "\n".join(lines[-_LINES:]).strip("\n")
     return "", ""
+
+
+def _readable(text: str) -> str:
+    """Without the colours a terminal would show; other control characters by their codes."""
+    text = _COLOURS.sub("", text.replace("\r\n", "\n"))
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def _kind(name: str, mine: Sequence[TaskState]) -> Kind:
@@ -120,8 +128,8 @@ def _kind(name: str, mine: Sequence[TaskState]) -> Kind:
         len(ended),
         len(seconds),
         dict(statuses),
-        sum(tries.rejects for tries in mine),
-        sum(one.spent for one in ended),
+        sum([rejects(tries.ended[-1]) for tries in mine if tries.ended]),
+        sum([one.spent for one in ended]),
         statistics.fmean(seconds) if seconds else None,
         statistics.median(seconds) if seconds else None,
         max(seconds, default=None),

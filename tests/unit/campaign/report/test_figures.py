@@ -23,8 +23,8 @@ from campaign.state import fold
 from folders import simgate
 from longrun import BATCH, write
 from running import agent, run
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 AGENT = {"kind": "replay", "file": "none.yaml"}
 
 
@@ -151,3 +151,14 @@ def test_a_run_without_anything_yet_has_a_report(tmp_path: Path) -> None:
         found = simgate("report", ran.run_dir, *words)
         assert found.exit_code == 0, found.output
     assert json.loads(simgate("report", ran.run_dir, "--json").stdout)["best"] is None
+
+
+def test_the_burn_down_of_a_long_run_is_thinner_and_ends_where_the_budget_does(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, 3000)
+    state, told = chronicle(entries(tmp_path))
+    curve = told.spent["node_hours"]
+    assert len(curve.values) < 0.6 * len(told.tries)
+    assert list(curve.values) == sorted(curve.values)
+    assert curve.values[-1] == state.usage.counter("node_hours").spent

@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 import running
+from campaign import events
+from campaign.drive import creation
+from campaign.ledger import Ledger
 from campaign.report.export import candidates, observed
+from checks.accept import Rejected
 from folders import simgate
 from longrun import write
 from running import agent, run
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 UNSTABLE = {"x": 0.9, "y": 0.1}
 
 
@@ -38,14 +42,14 @@ def test_why_tells_a_slot_from_its_first_ask_to_its_end(repaired: Path) -> None:
     rejected, passed = found.output.split("r1 s2, generation 2: ")
     assert rejected.startswith("r1 s2, generation 1: rejected by stable: x: 0.9; at most 0.5")
     assert "stable, try 1: done after" in rejected
-    assert "slot        ended repaired, with another one" in rejected
+    assert "slot        ended repaired, with another one, " in rejected
     assert passed.startswith("repaired")
-    assert "for slots 2, a repair told as retry" in passed
+    assert "for slot 2, a repair told as retry" in passed
     assert "simulation, try 1: done after" in passed
     assert "ended repaired, with this candidate" in passed
 
 
-@pytest.mark.parametrize("name", ["r1 s2", "r1s2", "R1.S2"])
+@pytest.mark.parametrize("name", ["r1 s2", "r1s2", "R1.S2", "round 1, slot 2"])
 def test_a_place_may_be_written_in_several_ways(repaired: Path, name: str) -> None:
     data = json.loads(simgate("why", repaired, name, "--json").stdout)
     assert [one["fate"] for one in data["candidates"]] == ["rejected", "repaired"]
@@ -64,8 +68,9 @@ def test_a_beginning_of_a_hash_is_enough(repaired: Path) -> None:
     ("name", "said"),
     [
         ("ffffffffffffffff", "4 are known, nearest: "),
-        ("r7 s0", "nothing was judged there; rounds with candidates: 1 to 1"),
-        ("r1 s9", "nothing was judged there; round 1 has slots 0 to 2"),
+        ("r7 s0", "nothing was asked there; round 1 only so far"),
+        ("r1 s9", "nothing was asked there; round 1 has slots 0 to 2"),
+        ("r1 g2", "a round has many candidates; name one of its slots, as in r1 s0; it has slots"),
         ("best", "give a content hash, the beginning of one, or a place such as r3 s2"),
     ],
 )
@@ -74,6 +79,89 @@ def test_an_unknown_candidate_is_refused_with_what_is_known(
 ) -> None:
     found = simgate("why", repaired, name)
     assert (found.exit_code, said in found.output) == (2, True), found.output
+
+
+def test_the_directory_of_a_task_names_its_candidate(repaired: Path) -> None:
+    place = json.loads(simgate("why", repaired, "r1 s0", "--json").stdout)["candidates"]
+    directory = place[0]["tries"][0]["directory"]
+    for name in (directory, Path(directory).parent.name):
+        found = json.loads(simgate("why", repaired, name, "--json").stdout)
+        assert found["candidates"] == place
+
+
+def test_a_slot_whose_answers_held_no_candidate_tells_each_ask_and_what_filled_it(
+    tmp_path: Path,
+) -> None:
+    changes = {
+        "rounds": 1,
+        "agent": {"kind": "replay", "file": "none.yaml"},
+        "expect": {"max_iterations": 3, "repair": "retry"},
+    }
+    few = agent(Rejected("I would rather not", check="refusal"), GOOD[:2], [UNSTABLE, *GOOD[:2]])
+    ran = run(tmp_path / "r", running.config(**changes), proposer=few)
+    said = simgate("why", ran.run_dir, "r1 s0").output
+    refused, few_, rejected, *drawn = said.split("r1 s0, ")[1:]
+    wanted = "generation 1: no candidate, the answer was rejected at refusal: I would rather not"
+    assert refused.startswith(wanted)
+    assert "for slots 0, 1, 2\n" in refused
+    assert few_.startswith("generation 2: no candidate, the answer was rejected at count: 2 cand")
+    assert "a repair told as retry" in few_
+    assert rejected.startswith("generation 3: rejected by stable")
+    assert drawn[0].startswith("draw 1 of the surrogate: rejected by stable")
+    assert drawn[-1].startswith("draw 2 of the surrogate: fallback")
+    filled = ran.state.rounds[1].slots[0].candidate
+    for one in (refused, few_, rejected):
+        assert f"ended fallback, with another one, {filled}, that the surrogate drew" in one
+    data = json.loads(simgate("why", ran.run_dir, "r1 s0", "--json").stdout)
+    assert [(one["generation"], one["stage"]) for one in data["asks"]] == [
+        (1, "refusal"),
+        (2, "count"),
+    ]
+    assert (data["slot"]["disposition"], data["slot"]["content"]) == ("fallback", filled)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "no candidate yet, the agent has not answered"),
+        (
+            (events.Unanswered(round=1, generation=1, reason="HTTP 503"),),
+            "no candidate, no call brought an answer: HTTP 503",
+        ),
+        (
+            (events.Unanswered(round=1, generation=1, reason="tokens", stage="budget"),),
+            "no candidate, a cap forbade the call: tokens",
+        ),
+        (
+            (events.Answered(round=1, generation=1, candidates=[*GOOD]),),
+            "its candidate has not been judged yet",
+        ),
+    ],
+)
+def test_an_ask_that_is_not_over_or_was_never_answered_says_so(
+    tmp_path: Path, more: tuple[events.Event, ...], said: str
+) -> None:
+    asked = events.Asked(round=1, generation=1, slots=[0, 1, 2])
+    with Ledger(tmp_path) as ledger:
+        ledger.append(creation(running.config(), tmp_path), asked, *more)
+    found = simgate("why", tmp_path, "r1 s2").output
+    assert f"r1 s2, generation 1: {said}" in found
+    assert found.endswith("  slot        open\n")
+
+
+def test_a_slot_that_nobody_was_asked_for_says_how_it_ended(tmp_path: Path) -> None:
+    end = events.SlotEnded(round=1, slot=0, disposition="tombstone", generation=0, reason="cap")
+    with Ledger(tmp_path) as ledger:
+        ledger.append(creation(running.config(), tmp_path), end)
+    assert simgate("why", tmp_path, "r1 s0").output == (
+        "r1 s0: no candidate has been judged there\n"
+        "  slot        ended tombstone, nothing runs: cap\n"
+    )
+
+
+def test_the_slots_of_a_large_ask_are_told_in_short(tmp_path: Path) -> None:
+    write(tmp_path, 200)
+    assert "for slots 0-49\n" in simgate("why", tmp_path, "r1 s0").output
 
 
 def test_a_beginning_of_several_names_them(tmp_path: Path) -> None:

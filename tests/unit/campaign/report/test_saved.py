@@ -17,8 +17,8 @@ from campaign.limits import worst_case
 from campaign.report.figures import as_data, figures
 from longrun import write
 from running import agent, run
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 UNSTABLE = {"x": 0.9, "y": 0.1}
 OUTSIDE = {"x": 0.1, "y": 1.5}
 AGENT = {"kind": "replay", "file": "none.yaml"}  # stands for the scripted one
@@ -132,7 +132,7 @@ def test_an_answer_without_candidates_counts_its_slots_and_saves_nothing(tmp_pat
     expect = {"max_iterations": 2, "repair": "retry"}
     found = figures(ran(tmp_path / "r", [*GOOD, OUTSIDE], GOOD, expect=expect))
     shape = found.gate.stages[0]
-    assert (shape.name, shape.entered, shape.rejected) == ("shape", 6, 3)
+    assert (shape.name, shape.entered, shape.stopped.rejected) == ("shape", 6, 3)
     assert sum(one.would_have_cost for one in found.gate.savings if one.layer == "shape") == 0.0
 
 
@@ -142,5 +142,20 @@ def test_the_funnel_loses_at_each_step_what_it_says(tmp_path: Path) -> None:
     names = ["shape", "schema", "domain", "coarse", "energy", "simulation"]
     assert [one.name for one in stages] == names
     for one, after in itertools.pairwise(stages):
-        assert after.entered == one.entered - one.rejected - one.not_checked
+        assert after.entered == one.entered - one.stopped.rejected - one.stopped.not_checked
     assert stages[-1].entered == len(spent(tmp_path)["simulation"])
+
+
+def test_a_rule_says_whether_its_rejects_were_repaired_or_filled(tmp_path: Path) -> None:
+    expect = {"max_iterations": 2, "repair": "retry"}
+    answers = [*GOOD[:1], OUTSIDE, UNSTABLE], [GOOD[1], UNSTABLE]
+    found = checks(ran(tmp_path / "r", *answers, expect=expect))
+    assert (found["bounds"]["repaired"], found["bounds"]["filled"]) == (1, 0)
+    assert found["stable"]["repaired"] == 0
+    assert found["stable"]["filled"] == found["stable"]["rejected"] > 0
+
+
+def test_an_answer_without_candidates_counts_the_slots_it_left(tmp_path: Path) -> None:
+    expect = {"max_iterations": 2, "repair": "retry"}
+    found = checks(ran(tmp_path / "r", [*GOOD, OUTSIDE], GOOD, expect=expect))
+    assert (found["count"]["rejected"], found["count"]["repaired"]) == (3, 3)
