@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from folders import process
+
 CONFIGS = Path(__file__).parents[2] / "configs"
 NIST_DENSITY, NIST_PRESSURE = 0.820, 0.55355  # T* = 0.85, cut at 3 sigma with tail corrections
 
 
-def simgate(*words: str, timeout: float) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-c", "from campaign.cli import main; main()", *words]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
-
-
 def run(config: Path, run_dir: Path, *words: str, timeout: float = 300) -> dict[str, Any]:
     """Run a campaign to its end; its status."""
-    ran = simgate("run", str(config), "--run-dir", str(run_dir), *words, timeout=timeout)
+    ran = process("run", config, "--run-dir", run_dir, *words, timeout=timeout)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = simgate("status", str(run_dir), "--json", timeout=60)
+    told = process("status", run_dir, "--json", timeout=60)
     found: dict[str, Any] = json.loads(told.stdout)
     assert found["state"] == "done"
     return found

@@ -380,7 +380,7 @@ def test_tasks_handed_over_but_not_begun_survive_the_executor(
     until(lambda: fragile.executors.load()["default"].queued == 2)
     pool = fragile.executors._pools["default"]
     assert isinstance(pool, Pool)
-    assert len(pool._flying) == 4
+    assert len(pool._traffic.flying) == 4
     interchange_lifeline(fragile).kill()
     assert [f.result(30).status for f in begun] == [TaskStatus.LOST] * 2
     assert [f.result(30).status for f in ahead] == [TaskStatus.DONE] * 2
@@ -406,7 +406,7 @@ def test_what_parsl_cannot_unpickle_ends_its_result_thread_but_no_later_task(
 def test_a_worker_that_is_frozen_loses_its_task_by_the_deadline(
     fragile: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("executors.pool.GRACE", 1.0)
+    monkeypatch.setattr("executors.traffic.GRACE", 1.0)
     fragile.run(fragile.task("double", "default"))
     work = CommandWork(("sleep", "600"))
     future = fragile.begin(fragile.task(work, "default", walltime=1.0))

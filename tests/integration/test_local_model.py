@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import fakeserver as fake
 from campaign.events import Answered, Called
 from campaign.ledger import read
 from campaign.state import fold
+from folders import argv
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "configs" / "local-model"
@@ -29,9 +29,8 @@ pytestmark = [pytest.mark.lammps, pytest.mark.slow]
 def run(run_dir: Path, *changes: str) -> str:
     """Run the campaign as a user does; what it says."""
     words = [word for change in changes for word in ("--set", change)]
-    argv = [sys.executable, "-c", "from campaign.cli import main; main()", "run", str(CONFIG)]
-    argv += ["--run-dir", str(run_dir), *words]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=900, check=False)
+    command = argv("run", CONFIG, "--run-dir", run_dir, *words)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import otlp
 from campaign.events import JobEnded, Signalled, TaskEnded
 from campaign.ledger import read
 from campaign.status import status
+from folders import argv
 
 pytestmark = pytest.mark.slow
 
@@ -65,10 +65,6 @@ class Driver:
         return self.process.returncode
 
 
-def simgate(*words: str) -> list[str]:
-    return [sys.executable, "-c", "from campaign.cli import main; main()", *words]
-
-
 def wait_until_two_run(folder: Path) -> None:
     fifo = os.open(folder / "running", os.O_RDWR)
     try:
@@ -88,9 +84,9 @@ def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
     (folder / "campaign.yaml").write_text(CAMPAIGN.replace("KIND", request.param))
     (folder / "waiting.py").write_text(TASKS)
     os.mkfifo(folder / "running")
-    argv = simgate("run", str(folder), "--run-dir", str(tmp_path / "run"), "--set", "stop_grace=1s")
+    command = argv("run", str(folder), "--run-dir", str(tmp_path / "run"), "--set", "stop_grace=1s")
     with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         wait_until_two_run(folder)
         yield Driver(process, tmp_path / "run", folder)
@@ -135,7 +131,7 @@ def test_a_stopped_run_is_gone_on_with(driver: Driver) -> None:
     assert driver.ends() == 75
     (driver.folder / "go").touch()
     resumed = subprocess.run(
-        simgate("resume", str(driver.run_dir)),
+        argv("resume", str(driver.run_dir)),
         capture_output=True,
         text=True,
         timeout=60,
@@ -150,14 +146,14 @@ def test_a_second_signal_does_not_wait_for_the_grace(driver: Driver) -> None:
     # With a grace of an hour only the second signal can end the run in time.
     driver.process.kill()
     driver.process.communicate(timeout=60)
-    argv = simgate("resume", str(driver.run_dir))
+    command = argv("resume", str(driver.run_dir))
     ledger = driver.run_dir / "ledger.jsonl"
     first, _, rest = ledger.read_text().partition("\n")
     created = json.loads(first)
     created["event"]["config"]["stop_grace"] = "1h"
     ledger.write_text(json.dumps(created) + "\n" + rest)
     with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         wait_until_two_run(driver.folder)
         process.send_signal(signal.SIGTERM)

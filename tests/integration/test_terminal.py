@@ -6,12 +6,12 @@ import os
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from folders import argv
 from terminal import PATIENCE, Terminal, terminal
 
 pytestmark = pytest.mark.slow
@@ -43,11 +43,6 @@ def simulate(candidate):
         os.close(gate)
     return {"loss": candidate["x"]}
 """
-
-
-def simgate(*words: object) -> list[str]:
-    code = "from campaign.cli import main; main()"
-    return [sys.executable, "-c", code, *map(str, words)]
 
 
 class Stage:
@@ -108,17 +103,17 @@ def test_a_run_and_one_who_watches_it_see_the_same_on_their_terminals(
     stage: Stage, tmp_path: Path, width: int, height: int
 ) -> None:
     run = tmp_path / "run"
-    argv = simgate("run", stage.folder, "--run-dir", run)
-    with terminal(argv, width, height) as driver:
+    command = argv("run", stage.folder, "--run-dir", run)
+    with terminal(command, width, height) as driver:
         stage.begun()
         driver.wait_for(busy)
-        with terminal(simgate("watch", run), width, height) as watcher:
+        with terminal(argv("watch", run), width, height) as watcher:
             watcher.wait_for(busy)
             for shown in (driver, watcher):
                 is_one_picture(shown)
                 assert "\x1b[?25l" in shown.written, "the cursor is hidden"
             once = subprocess.run(
-                simgate("watch", run, "--once"), capture_output=True, text=True, timeout=PATIENCE
+                argv("watch", run, "--once"), capture_output=True, text=True, timeout=PATIENCE
             )
             assert once.returncode == 0
             assert "2 of 2 workers busy" in once.stdout
@@ -135,16 +130,16 @@ def test_a_run_and_one_who_watches_it_see_the_same_on_their_terminals(
 
 def test_ctrl_c_ends_the_watch_and_not_the_run(stage: Stage, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    argv = simgate("run", stage.folder, "--run-dir", run)
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as driver:
+    command = argv("run", stage.folder, "--run-dir", run)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
         stage.begun()
-        with terminal(simgate("watch", run), 80, 24) as watcher:
+        with terminal(argv("watch", run), 80, 24) as watcher:
             watcher.wait_for(busy)
             watcher.press(b"\x03")
             assert watcher.ends() == 130
             assert "\x1b[?25h" in watcher.written, "the cursor is back"
             assert "Traceback" not in watcher.written
-        with terminal(simgate("watch", run), 80, 24) as watcher:
+        with terminal(argv("watch", run), 80, 24) as watcher:
             watcher.wait_for(busy)
             watcher.process.send_signal(signal.SIGTERM)
             assert watcher.ends() == 143
@@ -161,14 +156,14 @@ def test_watch_waits_for_a_run_in_a_pipe_and_tells_every_line_of_it(
     run = tmp_path / "run"
     stage.let_go()
     with subprocess.Popen(
-        simgate("watch", run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        argv("watch", run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as watcher:
         assert watcher.stderr is not None
         assert watcher.stderr.readline() == (
             f"simgate: {run}: holds no run yet; waiting for its ledger.jsonl\n"
         )
         driver = subprocess.run(
-            simgate("run", stage.folder, "--run-dir", run),
+            argv("run", stage.folder, "--run-dir", run),
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -180,8 +175,8 @@ def test_watch_waits_for_a_run_in_a_pipe_and_tells_every_line_of_it(
 
 def test_a_dumb_terminal_gets_lines(stage: Stage, tmp_path: Path) -> None:
     stage.let_go()
-    argv = simgate("run", stage.folder, "--run-dir", tmp_path / "run")
-    with terminal(argv, 80, 24, TERM="dumb") as shown:
+    command = argv("run", stage.folder, "--run-dir", tmp_path / "run")
+    with terminal(command, 80, 24, TERM="dumb") as shown:
         assert shown.ends() == 0
     assert "r1 g1 asks for 2 candidates: s0 s1" in shown.written
     assert "\x1b[" not in shown.written
@@ -190,9 +185,9 @@ def test_a_dumb_terminal_gets_lines(stage: Stage, tmp_path: Path) -> None:
 def test_a_terminal_without_unicode_gets_a_picture_all_the_same(
     stage: Stage, tmp_path: Path
 ) -> None:
-    argv = simgate("run", stage.folder, "--run-dir", tmp_path / "run")
+    command = argv("run", stage.folder, "--run-dir", tmp_path / "run")
     plain = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
-    with terminal(argv, 80, 24, **plain) as shown:
+    with terminal(command, 80, 24, **plain) as shown:
         stage.begun()
         rows = shown.wait_for(busy)
         assert any(row.startswith("plates | round 1 of 2") for row in rows)

@@ -23,8 +23,8 @@ from campaign.exporting import Signals
 from campaign.feedback import MOST_BYTES
 from campaign.ledger import read
 from inline import InlineExecutor
+from square import GOOD
 
-GOOD = [{"x": 0.1, "y": 0.2}, {"x": 0.2, "y": 0.4}, {"x": 0.3, "y": 0.6}]
 REPAIRS = 5
 
 
