@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from campaign.events import TaskEnded
+from checks.values import clipped
 
 Contract: TypeAlias = Callable[[object], str]  # what is wrong with an answer; "" when nothing is
 
@@ -21,9 +22,9 @@ def simulation_contract(objective: str) -> Contract:
             return f"answered {_clip(value)}; a mapping with {objective!r} in it is wanted"
         if objective not in value:
             found = ", ".join(map(repr, value)) or "nothing"
-            return f"answered {_clip(found)}; the objective {objective!r} is not among it"
+            return f"answered {clipped(found, 120)}; the objective {objective!r} is not among it"
         if not _finite(value[objective]):
-            return f"{objective}: {_clip(repr(value[objective]))}; a finite number is wanted"
+            return f"{objective}: {_clip(value[objective])}; a finite number is wanted"
         return ""
 
     return check
@@ -75,6 +76,5 @@ def _finite(value: object) -> bool:
         return False
 
 
-def _clip(value: object, limit: int = 120) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}…"
+def _clip(value: object) -> str:
+    return clipped(repr(value), 120)

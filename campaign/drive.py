@@ -35,6 +35,7 @@ from campaign.loop import Ending, run_campaign, stopped
 from campaign.model import CampaignFailedError, JobOutcome, Mode
 from campaign.observations import goal
 from campaign.packing import text
+from campaign.preflight import require_again
 from campaign.purse import Purse
 from campaign.recorder import Listener, Recorder
 from campaign.render import Place
@@ -50,6 +51,7 @@ from campaign.tasks import Runs, TaskRunner
 from campaign.telemetry import observing
 from campaign.verify import Verifiers
 from executors import ExecutorError, open_executors
+from executors.background import in_thread
 
 if TYPE_CHECKING:
     from campaign.agents.serving import ModelServer
@@ -102,7 +104,10 @@ async def drive(
         try:
             if created is not None:
                 await recorder.record(created)
-            ending = _over(state) or await _observed(recorder, run_dir)
+            ending = _over(state)
+            if ending is None and created is None:
+                await _still_there(state, run_dir)
+            ending = ending or await _observed(recorder, run_dir)
         finally:
             await recorder.close()
         return ending, state
@@ -114,6 +119,13 @@ def refuse_dry_run(run: RunCreated | None, run_dir: Path) -> None:
         raise RunDirError(
             f"{run_dir}: a dry run, which is not gone on with; start a run in another directory"
         )
+
+
+async def _still_there(state: CampaignState, run_dir: Path) -> None:
+    """Raise ``ConfigError`` before anything is done where the campaign's files are gone."""
+    config = config_of(state, run_dir)
+    assert state.run is not None
+    await in_thread(require_again, config, Path(state.run.folder), run_dir)
 
 
 async def _observed(recorder: Recorder, run_dir: Path) -> Ending:

@@ -71,16 +71,34 @@ def faults(
     loaded: LoadedConfig, those: Sequence[Placed], reasons: Mapping[str, str]
 ) -> tuple[Problem, ...]:
     """What is wrong with the agent, the caps and some tasks; for ``reasons`` see `unusable`."""
-    config, folder = loaded.config, loaded.folder
+    config = loaded.config
     found = [
-        *agent_problems(config, folder),
-        *(one for loc, task in those for one in _task_problems(loc, task, config, folder)),
-        *_import_problems(loaded, those, reasons),
+        *_absent(loaded, those, reasons),
         *_cap_problems(config, those),
         *_token_problems(loaded),
         *allocation_problems(config),
     ]
     return tuple(loaded.problem(loc, message) for loc, message in found)
+
+
+def require_again(config: CampaignConfig, folder: Path, run_dir: Path) -> None:
+    """Raise :class:`ConfigError` for what a run that goes on names and is not there any more."""
+    loaded = LoadedConfig(config, run_dir, folder, {})
+    those = tuple(tasks(config))
+    found = _absent(loaded, those, unusable(loaded, those, None))
+    if problems := [loaded.problem(loc, message) for loc, message in found]:
+        raise ConfigError(problems, f"{run_dir}, whose campaign folder is {folder}")
+
+
+def _absent(
+    loaded: LoadedConfig, those: Sequence[Placed], reasons: Mapping[str, str]
+) -> Iterator[tuple[Loc, str]]:
+    """What the agent and the tasks name and is not there, or cannot be used."""
+    config, folder = loaded.config, loaded.folder
+    yield from agent_problems(config, folder)
+    for loc, task in those:
+        yield from _task_problems(loc, task, config, folder)
+    yield from _import_problems(loaded, those, reasons)
 
 
 def require(loaded: LoadedConfig, begun: Probe | None = None) -> Inspection:

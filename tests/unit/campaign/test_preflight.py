@@ -10,7 +10,7 @@ import pytest
 
 from campaign.configfile import load_config
 from campaign.limits import DRAWS
-from campaign.preflight import Inspection, inspect, require
+from campaign.preflight import Inspection, inspect, require, require_again
 from campaign.problems import ConfigError
 from folders import folder, plain
 
@@ -220,3 +220,16 @@ def test_what_the_gate_lets_happen_is_noted(tmp_path: Path) -> None:
     assert len(notes) == 2
     assert notes[0].startswith("the rules on the parameters and under expectations do not run")
     assert notes[1].startswith("return_last simulates candidates that were rejected: at most 4 of")
+
+
+def test_what_is_gone_since_a_run_began_is_named_together(tmp_path: Path) -> None:
+    task = COMMAND | {"command": ["{campaign_dir}/run.sh"]}
+    loaded = load_config(folder(tmp_path, simulation=task))
+    with pytest.raises(ConfigError) as refused:
+        require_again(loaded.config, tmp_path / "moved", tmp_path / "run")
+    said = str(refused.value)
+    assert said.startswith(f"{tmp_path}/run, whose campaign folder is {tmp_path}/moved: ")
+    assert f"simulation.command: '{tmp_path}/moved/run.sh': does not exist" in said
+    (tmp_path / "run.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "run.sh").chmod(0o755)
+    require_again(loaded.config, tmp_path, tmp_path / "run")

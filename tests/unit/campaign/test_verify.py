@@ -106,6 +106,7 @@ def test_what_is_no_verdict_is_named(value: object, said: str) -> None:
     ("value", "said"),
     [
         ([1.0], "answered [1.0]; a mapping with 'loss' in it is wanted"),
+        ("1", "answered '1'; a mapping with 'loss' in it is wanted"),
         ({}, "answered nothing; the objective 'loss' is not among it"),
         ({"gain": 1}, "answered 'gain'; the objective 'loss'"),
         ({"loss": float("nan")}, "loss: nan; a finite number is wanted"),
