@@ -36,9 +36,9 @@ def _missing(marker: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole runs and real clusters take their time: those tests are all slow."""
+    """Whole runs, real clusters and what a reader types take their time: all are slow."""
     for item in items:
-        if item.path.relative_to(HERE).parts[0] in ("integration", "slurm"):
+        if item.path.relative_to(HERE).parts[0] in ("docs", "integration", "slurm"):
             item.add_marker(pytest.mark.slow)
 
 

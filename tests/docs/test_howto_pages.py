@@ -23,7 +23,6 @@ HOW_TO = "docs/how-to"
 
 
 @pages.whole(pages.blocks(f"{HOW_TO}/custom-check.md", before="Share it"))
-@pytest.mark.slow
 def test_a_check_of_ones_own_is_written_used_and_tried(
     tmp_path: Path, blocks: tuple[Block, ...]
 ) -> None:
@@ -38,7 +37,6 @@ def test_checks_are_shared_by_an_entry_point(block: Block) -> None:
 
 @pages.whole(pages.blocks(f"{HOW_TO}/mpi-verifier.md", before="On a cluster"))
 @pytest.mark.mpi
-@pytest.mark.slow
 def test_a_verifier_on_ranks_is_written_tried_and_made_to_fail(
     tmp_path: Path, blocks: tuple[Block, ...]
 ) -> None:
@@ -89,7 +87,6 @@ def test_the_other_shells_are_given_a_script(tmp_path: Path, block: Block) -> No
 
 
 @pages.whole(pages.blocks(f"{HOW_TO}/debug-a-rejected-batch.md"))
-@pytest.mark.slow
 def test_a_rejected_batch_is_debugged_as_the_page_says(
     tmp_path: Path, blocks: tuple[Block, ...]
 ) -> None:
@@ -101,7 +98,6 @@ def test_a_rejected_batch_is_debugged_as_the_page_says(
 
 
 @pages.whole(pages.blocks(f"{HOW_TO}/budgets.md", ""))
-@pytest.mark.slow
 def test_the_commands_of_the_page_on_budgets_run(tmp_path: Path, blocks: tuple[Block, ...]) -> None:
     assert "0.05" in pages.follow(blocks, tmp_path, pages.programs(tmp_path / "bin"))
 

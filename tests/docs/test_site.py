@@ -68,7 +68,6 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(f"docs/{page}" for page in leaves(nav)) == PAGES
 
 
-@pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
     if importlib.util.find_spec("material") is None:
         pytest.skip("needs mkdocs-material, of the extra docs")

@@ -23,8 +23,6 @@ VENV = "simgate-env"
 OFFLINE = ("NewConnectionError", "Could not find a version", "No matching distribution")
 CI = os.environ.get("CI", "").lower() in {"true", "1"}
 
-pytestmark = pytest.mark.slow
-
 
 def typed(blocks: tuple[Block, ...]) -> str:
     """The blocks as one script, so that the venv stays active; a file is typed where it stands."""

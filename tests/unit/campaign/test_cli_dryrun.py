@@ -244,6 +244,7 @@ def test_slurm_is_asked_for_nothing(tmp_path: Path) -> None:
     assert "simgate submit would give this to Slurm" in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_dry_run_that_is_stopped_has_failed(tmp_path: Path) -> None:
     campaign = folder(tmp_path / "c", stop_grace="1s")
     (campaign / "model.py").write_text(SLOW)

@@ -144,6 +144,7 @@ def broken(run_dir: Path, what: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.slow
 def test_an_unexpected_exception_of_the_driver_is_one_line_and_the_ledger_is_whole(
     tmp_path: Path,
 ) -> None:
@@ -162,6 +163,7 @@ def test_an_unexpected_exception_of_the_driver_is_one_line_and_the_ledger_is_who
     assert simgate("resume", tmp_path / "r").exit_code == 0  # a failed run is gone on with
 
 
+@pytest.mark.slow
 def test_a_named_error_inside_a_task_group_keeps_its_name(tmp_path: Path) -> None:
     write_run(tmp_path / "r", folder(tmp_path / "c"))
     what = "from campaign.ledger import LedgerError; raise LedgerError('disk full')"

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import running
@@ -139,6 +140,7 @@ def nothing_bad_is_paid_for(ran: running.Ran) -> None:
             assert point["x"] <= 0.5
 
 
+@pytest.mark.slow
 @given(
     lines=SCRIPTS,
     iterations=st.integers(1, 4),

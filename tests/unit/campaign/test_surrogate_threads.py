@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 from campaign.space import FloatParameter
 from campaign.surrogate import suggest
@@ -19,6 +21,7 @@ print(suggest(space, Goal("minimize"), trials, count=8, seed=2))
 """
 
 
+@pytest.mark.slow
 def test_proposals_do_not_depend_on_the_number_of_blas_threads() -> None:
     answers = set()
     for threads in ("1", "2"):

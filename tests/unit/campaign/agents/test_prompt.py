@@ -174,6 +174,7 @@ def test_whatever_was_asked_first_a_correction_repeats_it_byte_for_byte(
     assert messages(BRIEF, whole(repair)) == first
 
 
+@pytest.mark.slow
 def test_the_same_ask_gives_the_same_bytes_in_every_process() -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_prompt as t; "
