@@ -38,6 +38,15 @@ async def in_thread(function: Callable[..., _T], *args: object) -> _T:
     return await outcome
 
 
+def has_ended(thread: threading.Thread) -> bool:
+    """Whether it ran; one that is about to be started is not alive either."""
+    try:
+        thread.join(0)
+    except RuntimeError:  # not started yet
+        return False
+    return not thread.is_alive()
+
+
 async def start_in_thread(
     function: Callable[[], _T], broken: Callable[[], str | None], seconds: float
 ) -> _T:

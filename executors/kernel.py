@@ -24,6 +24,7 @@ from parsl.executors import HighThroughputExecutor
 from parsl.executors.base import ParslExecutor
 
 from executors import sites
+from executors.background import has_ended
 from executors.config import ExecutorConfig, granted, pilot
 from executors.payer import Wanted
 from executors.pilots import PilotProvider
@@ -106,13 +107,12 @@ class Site:
         if why := self.in_vain():
             return f"pilot job {self.pilot()} can never start: {why}"
         if provider is not None and provider.exit_code() is not None:
-            what = "worker pool"
-            if isinstance(provider, PilotProvider):
-                what = f"pilot job {provider.job_id}"
+            is_job = isinstance(provider, PilotProvider)
+            what = f"pilot job {self.pilot()}" if is_job else "worker pool"
             tail = provider.output_tail()[-1000:]
             return f"the {what} ended ({provider.how(self.came_up)}): {tail}".rstrip(": ")
         reader = executor._result_queue_thread
-        if reader is not None and not reader.is_alive():
+        if reader is not None and has_ended(reader):
             return "Parsl's result thread ended"
         return None
 
