@@ -16,6 +16,7 @@ from pathlib import Path
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
 _TRACKER_PATIENCE = 1.0  # seconds
+_KERNEL_THREAD = 0x00200000  # among the flags of a process
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -123,20 +124,40 @@ def _kill_all(find: Callable[[], list[int]], seconds: float) -> bool:
     return True
 
 
-def kill_marked(marker: bytes) -> None:
+def kill_marked(marker: bytes, seconds: float = 3.0) -> bool:
     """SIGKILL every process of ours whose environment holds the entry ``marker``.
 
-    The last resort when whoever watched over them was itself killed.
+    The last resort when whoever watched over them was itself killed. Again and again until none
+    is left: what forks meanwhile shows up a moment later, and what has just been started has no
+    environment to read yet. Whether that was reached in time.
     """
-    for pid, _ in list(_processes()):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as environ:  # noqa: PTH123
-                entries = environ.read().split(b"\0")
-        except OSError:
-            continue
-        if marker in entries and pid != os.getpid():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + seconds
+    while True:
+        marked = starting = False
+        for pid, fields in list(_processes()):
+            if pid == os.getpid() or fields[0] in (b"Z", b"X"):
+                continue
+            entries = _entries(pid, "environ")
+            if marker in entries:
+                marked = True
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            elif entries == [b""] and not int(fields[6]) & _KERNEL_THREAD:
+                starting |= _entries(pid, "cmdline") == [b""]
+        if not marked and not starting:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+
+
+def _entries(pid: int, name: str) -> list[bytes]:
+    """What a file of a process under /proc lists; ``[b""]`` while it is being started."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as listing:  # noqa: PTH123
+            return listing.read().split(b"\0")
+    except OSError:
+        return []
 
 
 def kill_exactly(pid: int, ticks: int) -> None:
