@@ -16,6 +16,7 @@ from pathlib import Path
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
 _TRACKER_PATIENCE = 1.0  # seconds
+_STARTING = 1.0  # seconds in which a new process has its environment
 _KERNEL_THREAD = 0x00200000  # among the flags of a process
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -127,28 +128,24 @@ def _kill_all(find: Callable[[], list[int]], seconds: float) -> bool:
 def kill_marked(marker: bytes, seconds: float = 3.0) -> bool:
     """SIGKILL every process of ours whose environment holds the entry ``marker``.
 
-    The last resort when whoever watched over them was itself killed. Again and again until none
-    is left: what forks meanwhile shows up a moment later, and what has just been started has no
-    environment to read yet. Whether that was reached in time.
+    Until none is left; returns whether that was reached in time. It is the last resort when
+    whoever watched over them was itself killed.
     """
-    deadline = time.monotonic() + seconds
-    while True:
-        marked = starting = False
-        for pid, fields in list(_processes()):
-            if pid == os.getpid() or fields[0] in (b"Z", b"X"):
-                continue
-            entries = _entries(pid, "environ")
-            if marker in entries:
-                marked = True
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            elif entries == [b""] and not int(fields[6]) & _KERNEL_THREAD:
-                starting |= _entries(pid, "cmdline") == [b""]
-        if not marked and not starting:
-            return True
+    return _kill_all(
+        lambda: [pid for pid, fields in list(_processes()) if _bears(pid, fields, marker)], seconds
+    )
+
+
+def _bears(pid: int, fields: list[bytes], marker: bytes) -> bool:
+    """Whether a process bears the mark; one that is being started is waited for to tell."""
+    if pid == os.getpid() or fields[0] in (b"Z", b"X") or int(fields[6]) & _KERNEL_THREAD:
+        return False
+    deadline = time.monotonic() + _STARTING
+    while (entries := _entries(pid, "environ")) == [b""] == _entries(pid, "cmdline"):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.002)
+    return marker in entries
 
 
 def _entries(pid: int, name: str) -> list[bytes]:

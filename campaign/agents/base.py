@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from campaign.model import Answer, Ask
 from campaign.space import Point
+
+if TYPE_CHECKING:
+    from campaign.agentconfig import OwnAgent
 
 
 class AgentError(Exception):
@@ -105,3 +108,17 @@ class Plain:
 
     async def close(self) -> None:
         return None
+
+
+class Own(Plain):
+    """What holds for a program or a function of the user's own: it takes a correction."""
+
+    _settings: OwnAgent
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(single_response_v1=True, usage=True)
+
+    def worst(self, ask: Ask) -> int:  # noqa: ARG002
+        """Tokens one call can use at most, as the configuration says."""
+        return self._settings.tokens_per_call or 0

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from campaign.agentconfig import CommandAgent as Settings
-from campaign.agents.base import Capabilities, Plain
+from campaign.agents.base import Own
 from campaign.agents.document import as_line, document, read_text
 from campaign.agents.program import Program, Terms
 from campaign.agents.prompt import Brief, brief
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from checks.suite import Suite
 
 
-class CommandAgent(Plain):
+class CommandAgent(Own):
     """Asks a program, one ask at a time: a new process for each, or one that goes on."""
 
     def __init__(self, settings: Settings, brief: Brief, place: Place) -> None:
@@ -51,14 +51,6 @@ class CommandAgent(Plain):
         self._answer: Callable[[bytes], bytes] = (
             self._program.line if lines else self._program.whole
         )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(single_response_v1=True, usage=True)
-
-    def worst(self, ask: Ask) -> int:  # noqa: ARG002
-        """Tokens one call can use at most, as the configuration says."""
-        return self._settings.tokens_per_call or 0
 
     async def propose(self, ask: Ask) -> Answer:
         """One answer of the program. Raises :class:`campaign.agents.base.AgentError`."""

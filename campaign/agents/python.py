@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from campaign.agentconfig import PythonAgent as Settings
-from campaign.agents.base import AgentError, Capabilities, Plain
+from campaign.agents.base import AgentError, Own
 from campaign.agents.document import as_line, document, read_value
 from campaign.agents.program import one_line
 from campaign.agents.prompt import Brief, brief
@@ -29,25 +29,19 @@ if TYPE_CHECKING:
     from checks.suite import Suite
 
 
-class PythonAgent(Plain):
+class PythonAgent(Own):
     """Calls a function with the ask; what it returns, or what that comes to, is the answer.
 
     It is called in a thread, one call at a time: a call that does not return in time is left
     behind, and none follows before it has returned. What it awaits runs in the driver's own loop.
     """
 
+    _settings: Settings
+
     def __init__(self, settings: Settings, brief: Brief, folder: Path) -> None:
         self._settings, self._brief, self._folder = settings, brief, folder
         self._function: Callable[..., object] | None = None
         self._calling: asyncio.Future[_Outcome] | None = None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(single_response_v1=True, usage=True)
-
-    def worst(self, ask: Ask) -> int:  # noqa: ARG002
-        """Tokens one call can use at most, as the configuration says."""
-        return self._settings.tokens_per_call or 0
 
     async def propose(self, ask: Ask) -> Answer:
         """One answer of the function. Raises :class:`AgentError`."""
